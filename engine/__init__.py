@@ -1,0 +1,1 @@
+"""The search over (harness, checkpoint) pairs, and the git archive it writes."""

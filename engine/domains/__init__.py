@@ -1,0 +1,91 @@
+"""Task domains. Adding one is a folder here and a line in ``DOMAINS``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from kernel.contract import HostWorld
+
+
+@dataclass(frozen=True)
+class Task:
+    """One problem. ``public`` reaches the harness; ``private`` (labels) never leaves the host.
+
+    ``content`` is what makes two tasks the same problem (splits are disjoint by it); ``strata``
+    groups tasks in a diagnosis. All values are JSON-able.
+    """
+
+    id: str
+    instruction: str
+    public: Mapping[str, Any]
+    private: Mapping[str, Any]
+    content: str
+    strata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the verifier says of one answer.
+
+    ``score`` is in [0, 1]; ``accepted`` decides rejection sampling; ``counts`` are the additive
+    figures that ``Domain.metrics`` sums; ``failure`` is a short class name, '' when right.
+    """
+
+    score: float
+    accepted: bool
+    counts: Mapping[str, float]
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The order of two outcomes: ``scalar`` is compared by the margin, ``gates`` must hold.
+
+    ``gates`` maps a gate's name to its value; ``tolerance`` says how far each may fall below the
+    incumbent's (and below the best the run ever promoted). ``floors`` are values that a gate must
+    exceed whatever the incumbent has.
+    """
+
+    scalar: float
+    gates: Mapping[str, float]
+    tolerance: Mapping[str, float] = field(default_factory=dict)
+    floors: Mapping[str, float] = field(default_factory=dict)
+
+
+class Splits(Protocol):
+    train: Sequence[Task]
+    validation: Sequence[Task]
+    test: Sequence[Task]
+
+
+class Domain(Protocol):
+    """One task domain: tasks, world, verifier, metrics, objective, contract, seed harness."""
+
+    name: str
+    turn_limit: int
+    entry_points: Mapping[str, tuple[str, ...]]
+    """The public contract of harnesses: function or class name in harness.py -> its parameters
+    (for a class or for what ``build_*`` returns, methods are spelled ``Agent.step``)."""
+    seed_harness: Path
+    direction: str
+
+    def load(self, data: Path, seed: int, sizes: Mapping[str, int]) -> Splits:
+        """Splits from real files. Raises DataError naming file, line and field."""
+        ...
+
+    def generate(self, salt: str, seed: int, sizes: Mapping[str, int]) -> Splits:
+        """Splits of synthetic tasks; disjoint by id and content. ``salt`` is kept out of git."""
+        ...
+
+    def world(self, task: Task) -> HostWorld: ...
+
+    def verify(self, task: Task, answer: Any | None) -> Verdict: ...
+
+    def metrics(self, verdicts: Sequence[tuple[Task, Verdict]]) -> dict[str, float]:
+        """Figures over a task set, fractions of 1; ``score`` is among them."""
+        ...
+
+    def objective(self, metrics: Mapping[str, float]) -> Objective: ...
