@@ -1,11 +1,22 @@
-"""What the stages of a round hand on to each other."""
+"""What the stages of a round hand on to each other, and how records are kept as JSON."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from engine.domains import Task, Verdict
+from engine.errors import ConfigError
 from kernel.trajectory import Trajectory
+
+SCHEMA = 1
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -19,3 +30,180 @@ class Rollout:
     task: Task
     trajectory: Trajectory
     verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a stage used. ``cached`` rollouts came from the journal; seconds are wall time."""
+
+    rollouts: int = 0
+    cached: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.rollouts + other.rollouts,
+            self.cached + other.cached,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.seconds + other.seconds,
+        )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A pair measured on a task set: Ĵ_D(p) (paper eq. 2) as ``score``, TIMR (eq. 5), metrics.
+
+    ``by_task`` holds the scores of each execution under opaque task ids; ``scalar`` and ``gates``
+    are the domain's objective. ``timr`` is None where there was no turn.
+    """
+
+    split: str
+    tasks: int
+    executions: int
+    score: float
+    timr: float | None
+    scalar: float
+    gates: Mapping[str, float]
+    metrics: Mapping[str, float]
+    ends: Mapping[str, int]
+    by_task: Mapping[str, tuple[float, ...]]
+    eval_key: str
+    cost: Cost = field(default_factory=Cost)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The round that is being run, and the pair that holds the title."""
+
+    round: int
+    run: str
+    incumbent: str
+    previous: str
+    finished: bool = False
+
+
+@dataclass(frozen=True)
+class Offspring:
+    """What one editor left: an archived harness, or the reason why it is no candidate."""
+
+    slot: str
+    harness: str
+    status: str  # valid | rejected | duplicate
+    base: str
+    adopts: tuple[tuple[str, str], ...] = ()
+    editor: str = ""
+    subject: str = ""
+    reasons: tuple[str, ...] = ()
+    repaired: bool = False
+
+
+@dataclass(frozen=True)
+class Edited:
+    """All offspring of a round, in slot order."""
+
+    offspring: tuple[Offspring, ...]
+    cost: Cost = field(default_factory=Cost)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A pair considered in a round. ``pair`` is set where it was measured on all of V."""
+
+    slot: str
+    harness: str
+    checkpoint: str
+    alpha: Mapping[str, float]
+    why: str
+    preliminary: Outcome | None = None
+    pair: str | None = None
+
+
+@dataclass(frozen=True)
+class Inherited:
+    """Q_sel and p̄ (paper eq. 12): ``selected`` is a pair hash, None without a valid candidate."""
+
+    candidates: tuple[Candidate, ...]
+    selected: str | None
+    note: str = ""
+    cost: Cost = field(default_factory=Cost)
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """p⁺: the selected pair after SFT on its own accepted trajectories; None if passed through."""
+
+    pair: str | None
+    checkpoint: str | None
+    sampled: int = 0
+    accepted: int = 0
+    replayed: int = 0
+    trained: int = 0
+    loss: tuple[float, ...] = ()
+    note: str = ""
+    cost: Cost = field(default_factory=Cost)
+
+
+@dataclass(frozen=True)
+class Promotion:
+    """The choice of p_{t+1} among incumbent, inherited and adapted (paper eq. 13)."""
+
+    round: int
+    incumbent: str
+    next: str
+    promoted: bool
+    source: str  # incumbent | inherited | adapted
+    gain: float
+    margin: float
+    why: str
+    gains: Mapping[str, float] = field(default_factory=dict)
+
+
+def to_bytes(record: object) -> bytes:
+    """A record as stable, readable JSON with its schema number and kind."""
+    body: Any = TypeAdapter(type(record)).dump_python(record, mode="json")
+    wrapped = {"schema": SCHEMA, "kind": type(record).__name__.lower(), **body}
+    return (json.dumps(wrapped, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def from_bytes(data: bytes, kind: type[T], name: str) -> T:
+    """The record in ``data``. Raises ConfigError naming ``name`` and the field."""
+    mend = "delete it and run `dvc repro` again"
+    try:
+        body = json.loads(data)
+        if body.pop("schema", None) != SCHEMA or body.pop("kind", None) != kind.__name__.lower():
+            raise ConfigError(f"{name}: not a {kind.__name__.lower()} record of schema {SCHEMA}; {mend}")
+        return TypeAdapter(kind).validate_python(body)
+    except (ValueError, AttributeError) as error:
+        if isinstance(error, ValidationError):
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise ConfigError(f"{name}: {where}: {first['msg']}; {mend}") from None
+        raise ConfigError(f"{name}: not a JSON record ({error}); {mend}") from None
+
+
+def write(path: Path, record: object) -> None:
+    """Replace ``path`` in one step, so that a killed stage leaves no half record."""
+    write_bytes(path, to_bytes(record))
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Replace ``path`` with ``data`` in one step."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read(path: Path, kind: type[T]) -> T:
+    """Read one record. Raises ConfigError where it is missing or wrong."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: missing; run `dvc repro` from the first stage") from None
+    return from_bytes(data, kind, str(path))

@@ -1,0 +1,231 @@
+"""Rollouts side by side: bounded, grouped by checkpoint, journalled as they finish."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from engine.domains import Domain, Task
+from engine.errors import ModelError, SandboxError
+from engine.evaluation.journal import Journal
+from engine.evaluation.keys import Setting, opaque_id, rollout_key, rollout_seed
+from engine.observer import Bar, Observer
+from engine.records import Cost, Rollout
+from engine.serving.base import Server
+from kernel.contract import ModelUnavailable
+from kernel.host import WorkerPool
+from kernel.sandbox import SandboxUnavailable
+from kernel.trajectory import Trajectory
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A pair that is ready to run: the harness's files and the checkpoint's folder."""
+
+    files: Mapping[str, bytes]
+    code_id: str
+    folder: Path
+    weights: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """One rollout to do."""
+
+    agent: Agent
+    task: Task
+    execution: int = 0
+
+
+class Scheduler:
+    """Runs rollouts on one server. Server and sandbox start at the first rollout that the journal
+    doesn't have, so a stage whose rollouts are all known costs nothing."""
+
+    def __init__(
+        self,
+        domain: Domain,
+        journal: Journal | None,
+        server: Server,
+        observer: Observer,
+        *,
+        secret: bytes,
+        run_seed: int,
+        concurrency: int,
+        sandbox: str,
+    ) -> None:
+        self._domain, self._journal, self._server = domain, journal, server
+        self._observer, self._secret, self._run_seed = observer, secret, run_seed
+        self._concurrency = concurrency
+        self._gate = asyncio.Semaphore(concurrency)
+        self._pool = WorkerPool(sandbox=sandbox)
+        self._started = False
+        self.cost = Cost()
+
+    async def __aenter__(self) -> Scheduler:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        if self._started:
+            await self._pool.__aexit__(None, None, None)
+            await self._server.stop()
+
+    async def many(self, jobs: Sequence[Job], setting: Setting, title: str) -> list[Rollout]:
+        """All jobs' rollouts, in their order. Raises ModelError when the endpoint is dead."""
+        start = time.monotonic()
+        keys = [self._key(job, setting) for job in jobs]
+        known = self._journal.get(set(keys)) if self._journal else {}
+        found: dict[int, Trajectory] = {
+            i: known[key] for i, key in enumerate(keys) if key in known
+        }
+        self.cost += Cost(cached=len(found))
+        # One checkpoint at a time (a server holds one), harness by harness (prompts share a
+        # prefix, which servers cache).
+        todo = sorted(
+            (i for i in range(len(jobs)) if i not in found),
+            key=lambda i: (jobs[i].agent.weights, jobs[i].agent.code_id, i),
+        )
+        if todo:
+            await self._start()
+            with self._observer.bar(title, len(todo)) as bar:
+                for part in _grouped(todo, lambda i: jobs[i].agent.weights):
+                    work = [self._fresh(jobs[i], keys[i], setting, bar) for i in part]
+                    for i, done in zip(part, await _together(work), strict=True):
+                        found[i] = done
+        self.cost += Cost(seconds=time.monotonic() - start)
+        return [self._rollout(job.task, found[i]) for i, job in enumerate(jobs)]
+
+    async def until_accepted(
+        self, agent: Agent, tasks: Sequence[Task], setting: Setting, samples: int, title: str
+    ) -> list[list[Rollout]]:
+        """Rejection sampling (paper "Pair-specific adaptation"): for each task up to ``samples``
+        rollouts, stopping at the first that the verifier accepts."""
+        start = time.monotonic()
+        await self._start()
+        with self._observer.bar(title, len(tasks)) as bar:
+            taken = 0
+
+            async def sample(task: Task) -> list[Rollout]:
+                nonlocal taken
+                rollouts: list[Rollout] = []
+                for execution in range(samples):
+                    rollouts.append(await self._one(Job(agent, task, execution), setting))
+                    if rollouts[-1].verdict.accepted:
+                        taken += 1
+                        break
+                bar.advance(note=f"{taken} accepted")
+                return rollouts
+
+            sampled = await _together([sample(task) for task in tasks])
+        self.cost += Cost(seconds=time.monotonic() - start)
+        return sampled
+
+    async def _one(self, job: Job, setting: Setting) -> Rollout:
+        key = self._key(job, setting)
+        known = self._journal.get([key]) if self._journal else {}
+        if key in known:
+            self.cost += Cost(cached=1)
+            return self._rollout(job.task, known[key])
+        return self._rollout(job.task, await self._fresh(job, key, setting, None))
+
+    async def _fresh(self, job: Job, key: str, setting: Setting, bar: Bar | None) -> Trajectory:
+        async with self._gate:
+            trajectory = await self._pool.run(
+                job.agent.files,
+                job.task.instruction,
+                self._server.model(job.agent.folder, job.agent.weights),
+                self._domain.world(job.task),
+                setting.limits,
+                setting.sampling,
+                rollout_seed(self._run_seed, job.task, job.execution),
+            )
+        if self._journal:
+            self._journal.put(key, trajectory)
+        self.cost += Cost(
+            rollouts=1,
+            prompt_tokens=trajectory.prompt_tokens,
+            completion_tokens=trajectory.completion_tokens,
+        )
+        if bar:
+            bar.advance()
+        return trajectory
+
+    def _key(self, job: Job, setting: Setting) -> str:
+        seed = rollout_seed(self._run_seed, job.task, job.execution)
+        return rollout_key(
+            setting, job.agent.code_id, job.agent.weights, job.task, job.execution, seed
+        )
+
+    def keys(self, jobs: Sequence[Job], setting: Setting) -> list[str]:
+        """The journal keys of ``jobs``."""
+        return [self._key(job, setting) for job in jobs]
+
+    def _rollout(self, task: Task, trajectory: Trajectory) -> Rollout:
+        verdict = self._domain.verify(task, trajectory.answer)
+        return Rollout(opaque_id(self._secret, task), task, trajectory, verdict)
+
+    async def _start(self) -> None:
+        if self._started:
+            return
+        self._observer.say(f"  starting the {self._server.name} server")
+        try:
+            await self._server.start()
+            self._started = True
+            await self._pool.__aenter__()
+        except SandboxUnavailable as error:
+            await self._server.stop()
+            self._started = False
+            raise SandboxError(
+                f"no sandbox works here ({error}); install bubblewrap, or set `sandbox: none` in "
+                "params.yaml to run evolved code unconfined"
+            ) from None
+
+
+async def _together(work: Sequence[object]) -> list[T]:
+    """Await all; the first failure cancels the rest and is raised as the boundary's error."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in work]  # type: ignore[arg-type]
+    except* ModelUnavailable as failures:
+        raise ModelError(
+            f"{_first(failures)}; what had finished is kept: run `dvc repro` again when the "
+            "endpoint answers"
+        ) from None
+    return [task.result() for task in tasks]  # type: ignore[misc]
+
+
+def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:
+    inner: BaseException = failures
+    while isinstance(inner, BaseExceptionGroup):
+        inner = inner.exceptions[0]
+    return inner
+
+
+def _grouped(items: Sequence[int], key: object) -> list[list[int]]:
+    groups: list[list[int]] = []
+    last: object = None
+    for item in items:
+        mark = key(item)  # type: ignore[operator]
+        if not groups or mark != last:
+            groups.append([])
+        groups[-1].append(item)
+        last = mark
+    return groups
+
+
+@asynccontextmanager
+async def scheduling(scheduler: Scheduler) -> AsyncIterator[Scheduler]:
+    """The scheduler, its server and sandbox gone at the end whatever happened."""
+    async with scheduler:
+        yield scheduler
+
+
+def with_split(setting: Setting, split: str) -> Setting:
+    """The same setting on another split."""
+    return replace(setting, split=split)

@@ -1,0 +1,216 @@
+"""``params.yaml``, typed, and the only reader of the environment.
+
+Unknown keys are refused with a "did you mean"; every value's default stands here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from engine.errors import ConfigError
+from kernel.contract import Limits, Sampling
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SamplingParams(_Section):
+    """How completions are drawn (paper A.1: 1.0 / 0.95 / 20; greedy for the embedded model)."""
+
+    temperature: float = Field(0.0, ge=0)
+    top_p: float = Field(1.0, gt=0, le=1)
+    top_k: int = Field(0, ge=0)
+    max_tokens: int = Field(160, ge=1)
+
+    def sampling(self) -> Sampling:
+        return Sampling(self.temperature, self.top_p, self.top_k, self.max_tokens)
+
+
+class SplitSizes(_Section):
+    """Tasks in each split."""
+
+    train: int = Field(480, ge=1)
+    validation: int = Field(64, ge=2)
+    test: int = Field(240, ge=1)
+
+
+class ModelParams(_Section):
+    """The seed checkpoint: ``smollm2-135m`` (embedded), a Hub id or a local folder."""
+
+    seed: str = "smollm2-135m"
+
+
+class ServingParams(_Section):
+    """Who answers: ``embedded`` and ``vllm`` are started by the engine, ``external`` is not."""
+
+    backend: str = "embedded"
+    base_url: str | None = None
+    api_key_env: str | None = None
+    model: str | None = None
+    concurrency: int = Field(16, ge=1)
+    reproducible: bool = False
+    context: int = Field(4096, ge=128)
+    timeout_s: float = Field(180.0, gt=0)
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class LimitParams(_Section):
+    """What one rollout may use; ``turns`` None takes the domain's own limit."""
+
+    turns: int | None = None
+    wall_s: float = Field(300.0, gt=0)
+    cpu_s: int = Field(30, ge=1)
+    memory_mb: int = Field(512, ge=64)
+    tmp_mb: int = Field(64, ge=1)
+    processes: int = Field(32, ge=1)
+
+    def limits(self, domain_turns: int) -> Limits:
+        return Limits(
+            turns=self.turns or domain_turns,
+            wall_s=self.wall_s,
+            cpu_s=self.cpu_s,
+            memory_bytes=self.memory_mb * 2**20,
+            tmp_bytes=self.tmp_mb * 2**20,
+            processes=self.processes,
+        )
+
+
+class EditorParams(_Section):
+    """Who turns briefs into offspring, and the line budget (None: none) each one has."""
+
+    kind: str = "recipes"
+    line_budget: int | None = 500
+
+
+class CuratorParams(_Section):
+    """Who writes evidence and briefs, and how much of the archive it may read."""
+
+    kind: str = "embedded"
+    retrieval_budget: int = Field(24, ge=1)
+
+
+class InheritanceParams(_Section):
+    """Candidates: ``preliminary`` tasks of V to rank proposals, ``shortlist`` measured on V."""
+
+    kind: str = "embedded"
+    preliminary: int = Field(16, ge=1)
+    shortlist: int = Field(4, ge=1)
+    merges: int = Field(1, ge=0)
+    density: float = Field(0.5, gt=0, le=1)
+    normalize: bool = True
+
+
+class AdaptationParams(_Section):
+    """Rejection sampling (paper "Pair-specific adaptation": 3, T=1.0) and one epoch of SFT."""
+
+    tasks: int = Field(96, ge=1)
+    samples: int = Field(3, ge=1)
+    sampling: SamplingParams = SamplingParams(temperature=1.0, top_p=0.95, top_k=20)
+    learning_rate: float = Field(2e-5, gt=0)
+    batch_size: int = Field(8, ge=1)
+    max_length: int = Field(2048, ge=64)
+    replay: bool = True
+
+
+class PromotionParams(_Section):
+    """δ_prom: a gain on V must be greater than this."""
+
+    margin: float = Field(0.02, ge=0)
+
+
+class Params(_Section):
+    """All parameters of a run."""
+
+    run: str = Field("evo", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    mode: Literal["coevo", "harness-only", "model-only", "latest-only"] = "coevo"
+    domain: str = "smart_home"
+    data: str | None = None
+    seed: int = 0
+    rounds: int = Field(10, ge=1)
+    offspring: int = Field(4, ge=1)
+    executions: int = Field(1, ge=1)
+    sandbox: Literal["bwrap", "none"] = "bwrap"
+    splits: SplitSizes = SplitSizes()
+    model: ModelParams = ModelParams()
+    serving: ServingParams = ServingParams()
+    sampling: SamplingParams = SamplingParams()
+    limits: LimitParams = LimitParams()
+    curator: CuratorParams = CuratorParams()
+    editors: EditorParams = EditorParams()
+    inheritance: InheritanceParams = InheritanceParams()
+    adaptation: AdaptationParams = AdaptationParams()
+    promotion: PromotionParams = PromotionParams()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Params:
+        if self.inheritance.preliminary > self.splits.validation:
+            raise ValueError(
+                "inheritance.preliminary is larger than splits.validation; make it smaller"
+            )
+        if self.serving.backend == "external" and not self.serving.base_url:
+            raise ValueError("serving.base_url is needed with serving.backend: external")
+        return self
+
+
+def load(path: Path) -> Params:
+    """Read ``params.yaml``. Raises ConfigError naming the key and the nearest known one."""
+    try:
+        raw = yaml.safe_load(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: not there; `coevo init DIR` makes a run repository") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+    if raw is None:
+        raw = {}
+    if not isinstance(raw, dict):
+        raise ConfigError(f"{path}: expected a mapping of parameters, got {type(raw).__name__}")
+    try:
+        return Params.model_validate(raw)
+    except ValidationError as error:
+        raise ConfigError(f"{path}: {_explain(error)}") from None
+
+
+def _explain(error: ValidationError) -> str:
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"])
+    if first["type"] != "extra_forbidden":
+        got = first.get("input")
+        shown = f" (got {got!r})" if not isinstance(got, dict | BaseModel) else ""
+        message = first["msg"].removeprefix("Value error, ")
+        return f"{key + ': ' if key else ''}{message}{shown}"
+    section: type[BaseModel] = Params
+    for part in first["loc"][:-1]:
+        annotation = section.model_fields[str(part)].annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            section = annotation
+    near = difflib.get_close_matches(str(first["loc"][-1]), section.model_fields, 1)
+    hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(section.model_fields)}"
+    return f"unknown key {key!r}{hint}"
+
+
+def environment(name: str) -> str | None:
+    """One variable of the environment (keys of endpoints, switches); None where unset."""
+    return os.environ.get(name)
+
+
+def child_environment(**extra: str) -> dict[str, str]:
+    """The environment for a process of the engine's own (server, trainer), with ``extra`` set."""
+    return {**os.environ, **extra}
+
+
+def find_root(start: Path) -> Path:
+    """The run repository that holds ``start``. Raises ConfigError where there is none."""
+    for folder in (start.resolve(), *start.resolve().parents):
+        if (folder / "params.yaml").is_file() and (folder / "dvc.yaml").is_file():
+            return folder
+    raise ConfigError(
+        f"{start.resolve()}: no run repository here (no params.yaml with dvc.yaml); "
+        "`coevo init DIR` makes one"
+    )
