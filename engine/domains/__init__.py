@@ -1,4 +1,4 @@
-"""Task domains. Adding one is a folder here and a line in ``DOMAINS``."""
+"""Task domains. Adding one is a folder here and a line in ``registry.DOMAINS``."""
 
 from __future__ import annotations
 
@@ -56,9 +56,14 @@ class Objective:
 
 
 class Splits(Protocol):
-    train: Sequence[Task]
-    validation: Sequence[Task]
-    test: Sequence[Task]
+    @property
+    def train(self) -> Sequence[Task]: ...
+
+    @property
+    def validation(self) -> Sequence[Task]: ...
+
+    @property
+    def test(self) -> Sequence[Task]: ...
 
 
 class Domain(Protocol):

@@ -1,0 +1,85 @@
+"""Reading JSON lines with errors that name file, line, field and what was expected."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from engine.errors import DataError
+
+
+class Line(NamedTuple):
+    """One JSON object of a file, and where it stands (``file:line``)."""
+
+    where: str
+    row: Mapping[str, Any]
+
+
+def fault(where: str, field: str, expected: str, value: object) -> DataError:
+    """The error for a wrong ``field`` at ``where``; long values are cut."""
+    shown = repr(value)
+    if len(shown) > 60:
+        shown = shown[:57] + "..."
+    return DataError(f"{where}: {field}: expected {expected}, got {shown}")
+
+
+def lines(path: Path) -> Iterator[Line]:
+    """The objects of a JSON lines file; blank lines are skipped. Raises DataError."""
+    text = contents(path)
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        where = f"{path}:{number}"
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise DataError(f"{where}: line: expected JSON ({error.msg})") from error
+        if not isinstance(row, dict):
+            raise fault(where, "line", "a JSON object", row)
+        yield Line(where, row)
+
+
+def contents(path: Path) -> str:
+    """The text of a file. Raises DataError when it can't be read or isn't UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"{path}: can't be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: expected UTF-8 text, byte {error.start} is not") from error
+
+
+def text_field(row: Mapping[str, Any], field: str, where: str, prefix: str = "") -> str:
+    """A text field that is not blank. Raises DataError."""
+    value = row.get(field)
+    if not isinstance(value, str) or not value.strip():
+        raise fault(where, prefix + field, "text", value)
+    return value
+
+
+def integer(value: Any, field: str, where: str) -> int:
+    """A whole number, written as one or as digits in a string. Raises DataError."""
+    if isinstance(value, str):
+        try:
+            return int(value)
+        except ValueError:
+            raise fault(where, field, "a whole number", value) from None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise fault(where, field, "a whole number", value)
+    return value
+
+
+def mapping(value: Any, field: str, where: str) -> Mapping[str, Any]:
+    """A JSON object. Raises DataError."""
+    if not isinstance(value, dict):
+        raise fault(where, field, "an object", value)
+    return value
+
+
+def sequence(value: Any, field: str, where: str) -> Sequence[Any]:
+    """A JSON array. Raises DataError."""
+    if not isinstance(value, list):
+        raise fault(where, field, "a list", value)
+    return value
