@@ -162,19 +162,28 @@ class Params(_Section):
 def load(path: Path) -> Params:
     """Read ``params.yaml``. Raises ConfigError naming the key and the nearest known one."""
     try:
-        raw = yaml.safe_load(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
     except FileNotFoundError:
         raise ConfigError(f"{path}: not there; `coevo init DIR` makes a run repository") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text ({error})") from None
+    return parse(text, str(path))
+
+
+def parse(text: str, name: str) -> Params:
+    """Parameters from YAML text; ``name`` stands in errors."""
+    try:
+        raw = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{name}: not YAML: {' '.join(str(error).split())}") from None
     if raw is None:
         raw = {}
     if not isinstance(raw, dict):
-        raise ConfigError(f"{path}: expected a mapping of parameters, got {type(raw).__name__}")
+        raise ConfigError(f"{name}: expected a mapping of parameters, got {type(raw).__name__}")
     try:
         return Params.model_validate(raw)
     except ValidationError as error:
-        raise ConfigError(f"{path}: {_explain(error)}") from None
+        raise ConfigError(f"{name}: {_explain(error)}") from None
 
 
 def _explain(error: ValidationError) -> str:

@@ -207,3 +207,8 @@ def read(path: Path, kind: type[T]) -> T:
     except FileNotFoundError:
         raise ConfigError(f"{path}: missing; run `dvc repro` from the first stage") from None
     return from_bytes(data, kind, str(path))
+
+def metrics_bytes(round_number: int, outcome: Outcome) -> bytes:
+    """The incumbent's figures on V after a round, flat, for ``dvc metrics show|diff``."""
+    figures = {"round": round_number, "timr": outcome.timr, **dict(outcome.metrics)}
+    return (json.dumps(figures, indent=1) + "\n").encode()

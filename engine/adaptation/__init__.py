@@ -1,0 +1,1 @@
+"""Adaptation: a pair's own accepted trajectories become its model's next weights."""

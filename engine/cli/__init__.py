@@ -1,0 +1,57 @@
+"""The command line: each command parses, calls one function, prints."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import FrameType
+
+import click
+
+from engine.cli import agents, history, doctor, runs, scores
+from engine.errors import CoevoError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="coevo")
+def cli() -> None:
+    """CoEvo evolves an agent, its harness and its model checkpoint together; the archive of
+    everything it tried is this git repository.
+
+    \b
+    dvc repro             run the next round here (or resume the one that broke off)
+    coevo run --rounds 3  the same, three times
+    coevo status          what the last round did, and what to type next
+    coevo log             the lineage of harnesses
+    """
+
+
+for command in (*runs.COMMANDS, *history.COMMANDS, *agents.COMMANDS, *scores.COMMANDS,
+                *doctor.COMMANDS):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """The console script: a user's mistake is one line and an exit code, never a traceback."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        cli.main(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted; what had finished is kept: `dvc repro` goes on from here", err=True)
+        sys.exit(130)
+    except CoevoError as error:
+        click.echo(f"error: {' '.join(str(error).split())}", err=True)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.exit(0)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """SIGTERM unwinds like Ctrl-C, so that servers and sandboxes are stopped."""
+    del number, frame
+    raise KeyboardInterrupt

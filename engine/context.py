@@ -1,0 +1,141 @@
+"""What every stage works with: the archive, the stores, the domain, the frozen splits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+import kernel
+from engine import splits
+from engine.archive import Archive
+from engine.checkpoints import CheckpointStore
+from engine.domains import Domain, Task
+from engine.domains.registry import domain as find_domain
+from engine.dvc_store import DvcStore
+from engine.errors import ArchiveError
+from engine.evaluation.journal import Journal
+from engine.evaluation.keys import Setting
+from engine.evaluation.scheduler import Agent, Scheduler
+from engine.observer import Observer
+from engine.params import Params, SamplingParams
+from engine.records import Opened, Outcome, from_bytes, read
+from engine.serving import server as make_server
+
+SPLITS_FILE = "splits.json"
+
+
+@dataclass
+class Context:
+    """One engine on one run repository. Made by ``open_context``; heavy parts load when asked."""
+
+    root: Path
+    params: Params
+    archive: Archive
+    observer: Observer
+
+    @cached_property
+    def domain(self) -> Domain:
+        return find_domain(self.params.domain)
+
+    @cached_property
+    def dvc(self) -> DvcStore:
+        return DvcStore(self.root)
+
+    @cached_property
+    def checkpoints(self) -> CheckpointStore:
+        return CheckpointStore(self.root, self.dvc)
+
+    @cached_property
+    def journal(self) -> Journal:
+        return Journal(self.root / ".coevo" / "journal" / f"{self.params.run}.sqlite")
+
+    def record(self, name: str) -> Path:
+        """Where a stage's record lies."""
+        return self.root / "round" / f"{name}.json"
+
+    def opened(self) -> Opened:
+        """The round that is being run."""
+        return read(self.record("open"), Opened)
+
+    def pipeline_files(self) -> Mapping[str, bytes]:
+        """The pipeline as it was run, for the round's tree."""
+        names = ("params.yaml", "dvc.yaml", "dvc.lock")
+        return {n: (self.root / n).read_bytes() for n in names if (self.root / n).exists()}
+
+    # --- splits -------------------------------------------------------------------------------
+
+    @cached_property
+    def frozen(self) -> splits.FrozenSplits:
+        """The splits that round 0 froze."""
+        first = self.archive.rounds()[0]
+        data = self.archive.read(first.oid, SPLITS_FILE)
+        return from_bytes(data, splits.FrozenSplits, f"{first.oid[:12]}:{SPLITS_FILE}")
+
+    @cached_property
+    def _loaded(self) -> dict[str, splits.Split]:
+        return {}
+
+    def split(self, name: str) -> splits.Split:
+        """A frozen split; the test split is only ever asked for by ``engine.testing``."""
+        if name not in self._loaded:
+            self._loaded[name] = splits.load(
+                self.root, self.params.run, name, self.frozen, self.dvc
+            )
+        return self._loaded[name]
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        """The tasks of a frozen split."""
+        return self.split(split).tasks
+
+    # --- agents and rollouts ------------------------------------------------------------------
+
+    def scheduler(self, *, journalled: bool = True) -> Scheduler:
+        """A scheduler on a server of the configured kind; neither starts before it is needed."""
+        return Scheduler(
+            self.domain,
+            self.journal if journalled else None,
+            make_server(self.params.serving, self.root),
+            self.observer,
+            secret=self.split("validation").salt,
+            run_seed=self.params.seed,
+            concurrency=1 if self.params.serving.reproducible else self.params.serving.concurrency,
+            sandbox=self.params.sandbox,
+        )
+
+    def setting(self, split: str, sampling: SamplingParams | None = None) -> Setting:
+        return Setting(
+            split=split,
+            sampling=(sampling or self.params.sampling).sampling(),
+            limits=self.params.limits.limits(self.domain.turn_limit),
+            backend=make_server(self.params.serving, self.root).fingerprint,
+            domain=self.domain.name,
+            kernel=kernel.digest(),
+        )
+
+    def agent(self, harness: str, checkpoint: str) -> Agent:
+        """The pair, its weights on this disk and verified."""
+        entry = self.archive.harness(harness)
+        weights = self.archive.checkpoint(checkpoint)
+        folder = self.checkpoints.path(weights.weights, weights.dvc)
+        return Agent(entry.files, entry.code_id, folder, weights.weights)
+
+    def outcome(self, pair: str) -> Outcome:
+        """The outcome a pair commit records."""
+        return TypeAdapter(Outcome).validate_python(dict(self.archive.pair(pair).outcome))
+
+
+def open_context(root: Path, params: Params, observer: Observer) -> Context:
+    """A context on ``root``. Raises ArchiveError where it is no usable git repository."""
+    return Context(root, params, Archive.open(root, params.run), observer)
+
+
+def require_started(context: Context) -> None:
+    """Raises ArchiveError where the run has no round yet."""
+    if context.archive.tip() is None:
+        raise ArchiveError(
+            f"run {context.params.run!r} has no round yet; `dvc repro` (or `make round`) runs one"
+        )

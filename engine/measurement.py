@@ -1,0 +1,123 @@
+"""Measuring a pair on V and archiving what came of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from engine.archive.drafts import PairDraft
+from engine.context import Context
+from engine.evaluation.outcome import measured
+from engine.evaluation.scheduler import Job, Scheduler
+from engine.records import Outcome, Rollout, write_bytes
+
+
+def jobs_for(
+    context: Context, harness: str, checkpoint: str, split: str, part: int | None = None
+) -> list[Job]:
+    """The rollouts of a pair on a split, or on its first ``part`` tasks."""
+    agent = context.agent(harness, checkpoint)
+    tasks = context.tasks(split)[:part]
+    return [
+        Job(agent, task, execution)
+        for task in tasks
+        for execution in range(context.params.executions)
+    ]
+
+
+async def evaluate(
+    context: Context,
+    scheduler: Scheduler,
+    pairs: Sequence[tuple[str, str]],
+    split: str,
+    title: str,
+    part: int | None = None,
+) -> list[tuple[Outcome, list[Rollout]]]:
+    """Outcomes of (harness, checkpoint) pairs, in order; one batch, so that checkpoints are
+    loaded once each."""
+    setting = context.setting(split)
+    batches = [jobs_for(context, h, c, split, part) for h, c in pairs]
+    flat = [job for batch in batches for job in batch]
+    rollouts = await scheduler.many(flat, setting, title)
+    keys = scheduler.keys(flat, setting)
+    results, start = [], 0
+    for batch in batches:
+        end = start + len(batch)
+        outcome = measured(context.domain, rollouts[start:end], keys[start:end], split)
+        results.append((outcome, rollouts[start:end]))
+        start = end
+    return results
+
+
+def archived_pair(context: Context, harness: str, checkpoint: str) -> str | None:
+    """The pair commit of this harness and checkpoint, measured on all of V, if there is one."""
+    for pair in context.archive.pairs():
+        if (pair.harness, pair.checkpoint) == (harness, checkpoint):
+            return pair.oid
+    return None
+
+
+async def measure_on_validation(
+    context: Context,
+    scheduler: Scheduler,
+    round_number: int,
+    named: Mapping[str, tuple[str, str]],
+    title: str,
+) -> dict[str, str]:
+    """Measure pairs on all of V and archive each; pair name -> pair commit. A pair that is
+    archived already is not measured again."""
+    done: dict[str, str] = {}
+    for name, (harness, checkpoint) in named.items():
+        known = archived_pair(context, harness, checkpoint)
+        if known:
+            done[name] = known
+    todo = [name for name in named if name not in done]
+    results = await evaluate(
+        context, scheduler, [named[name] for name in todo], "validation", title
+    )
+    for name, (outcome, rollouts) in zip(todo, results, strict=True):
+        harness, checkpoint = named[name]
+        done[name] = context.archive.record_pair(
+            PairDraft(
+                name=name,
+                round=round_number,
+                harness=harness,
+                checkpoint=checkpoint,
+                outcome=as_json(outcome),
+                rollouts_dvc=context.dvc.add(keep_rollouts(context, name, rollouts)),
+                split=outcome.split,
+                eval_key=outcome.eval_key,
+                subject=f"Measure {name}: score {outcome.score:.3f}, "
+                f"TIMR {'n/a' if outcome.timr is None else format(outcome.timr, '.3f')}",
+            )
+        )
+    return done
+
+
+def keep_rollouts(context: Context, name: str, rollouts: Sequence[Rollout]) -> Path:
+    """Write rollouts as JSON lines, without labels and under opaque ids, for DVC to keep."""
+    path = context.root / ".coevo" / "rollouts" / context.params.run / f"{name}.jsonl"
+    lines = [
+        json.dumps(
+            {
+                "task": rollout.opaque_id,
+                "score": rollout.verdict.score,
+                "failure": rollout.verdict.failure,
+                "trajectory": rollout.trajectory.to_json(),
+            },
+            ensure_ascii=False,
+        )
+        for rollout in rollouts
+    ]
+    write_bytes(path, ("\n".join(lines) + "\n").encode())
+    return path
+
+
+def as_json(record: object) -> Mapping[str, Any]:
+    """A record as plain JSON values."""
+    body: Mapping[str, Any] = TypeAdapter(type(record)).dump_python(record, mode="json")
+    return body

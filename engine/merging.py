@@ -1,0 +1,84 @@
+"""Mixtures become archived checkpoints: merged once a round, each with its config."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+from engine.archive.drafts import CheckpointDraft
+from engine.checkpoints import Stored
+from engine.context import Context
+from engine.inheritance import Proposal
+from engine.inheritance.merge import MergeRefused, merge
+
+
+class Merger:
+    """Merges each distinct mixture once a round and archives it; a refused one is noted."""
+
+    def __init__(self, context: Context, round_number: int) -> None:
+        self._context, self._round = context, round_number
+        self._made: dict[str, str | None] = {}
+        self._numbers = itertools.count(1)
+        self.note = ""
+
+    def checkpoint(self, proposal: Proposal) -> str | None:
+        mark = repr((sorted(proposal.alpha.items()), proposal.density, proposal.normalize))
+        if mark not in self._made:
+            self._made[mark] = self._merge(proposal)
+        return self._made[mark]
+
+    def _merge(self, proposal: Proposal) -> str | None:
+        context = self._context
+        archive, store = context.archive, context.checkpoints
+        name = f"r{self._round:03d}-m{next(self._numbers)}"
+        known = next((c for c in archive.checkpoints() if c.ref.endswith(f"/{name}")), None)
+        if known is not None:
+            return known.oid
+        sources = [archive.checkpoint(oid) for oid in proposal.alpha]
+        seed = archive.checkpoints()[0]
+        out = context.root / ".coevo" / "merging" / name
+        context.observer.say(f"  merging {len(sources)} checkpoints (TIES): {proposal.why}")
+        try:
+            config = merge(
+                [store.path(c.weights, c.dvc) for c in sources],
+                list(proposal.alpha.values()),
+                store.path(seed.weights, seed.dvc),
+                out,
+                proposal.density,
+                proposal.normalize,
+            )
+        except MergeRefused as error:
+            self.note += f"{name} refused: {error}. "
+            return None
+        stored = store.add(out)
+        if any(c.weights == stored.digest for c in archive.checkpoints()):
+            self.note += f"{name} refused: the merge changed nothing. "
+            return None
+        return archive.record_checkpoint(
+            self._draft(name, proposal, [c.oid for c in sources], stored, config)
+        )
+
+    def _draft(
+        self,
+        name: str,
+        proposal: Proposal,
+        sources: Sequence[str],
+        stored: Stored,
+        config: Mapping[str, object],
+    ) -> CheckpointDraft:
+        weights = ", ".join(
+            f"{weight:g} of {oid[:12]}" for oid, weight in proposal.alpha.items()
+        )
+        return CheckpointDraft(
+            name=name,
+            round=self._round,
+            method="ties",
+            sources=tuple(sources),
+            alpha=tuple(proposal.alpha.values()),
+            trained_under=None,
+            weights=stored.digest,
+            dvc=stored.dvc_text,
+            provenance={"method": "ties", "why": proposal.why, "mergekit": dict(config)},
+            card=f"# {name}\n\nTIES merge: {weights}. {proposal.why}.\n",
+            subject=f"Merge {name}: {proposal.why}",
+        )

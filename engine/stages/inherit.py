@@ -1,0 +1,138 @@
+"""inherit: pair each offspring with selected or merged checkpoints, and choose p̄ on V.
+
+Q_sel is built from proposals, a preliminary evaluation on a part of V ranks them, and the short
+list is measured on all of V (paper "Model Inheritance", eq. 9-12).
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from engine.context import Context
+from engine.evaluation.outcome import rank
+from engine.evaluation.scheduler import Scheduler
+from engine.inheritance import CheckpointFact, History, PairFact, policy
+from engine.measurement import evaluate, measure_on_validation
+from engine.merging import Merger
+from engine.promotion import failed_gates
+from engine.records import Candidate, Edited, Inherited, Offspring, Outcome, read
+
+_POLICY_OF_MODE = {"harness-only": "seed-only", "latest-only": "latest-only"}
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A candidate before it is measured, and the name its pair will have."""
+
+    name: str
+    candidate: Candidate
+
+
+async def run(context: Context) -> Inherited:
+    """Candidates, their preliminary outcomes, the measured short list, and p̄."""
+    opened = context.opened()
+    edited = read(context.record("offspring"), Edited)
+    valid = [o for o in edited.offspring if o.status == "valid"]
+    if not valid:
+        return Inherited((), None, "no valid offspring: nothing to pair")
+    history = _history(context, opened.incumbent)
+    merger = Merger(context, opened.round)
+    drafts = [d for o in valid for d in _propose(context, history, merger, o)]
+    async with context.scheduler() as scheduler:
+        drafts = await _preliminary(context, scheduler, drafts)
+        short = drafts[: context.params.inheritance.shortlist]
+        named = {d.name: (d.candidate.harness, d.candidate.checkpoint) for d in short}
+        pairs = await measure_on_validation(
+            context, scheduler, opened.round, named, f"{len(short)} candidates on V"
+        )
+        cost = scheduler.cost
+    candidates = tuple(
+        replace(d.candidate, pair=pairs.get(d.name)) for d in drafts
+    )
+    return Inherited(candidates, _select(context, opened.incumbent, candidates), merger.note, cost)
+
+
+def _propose(
+    context: Context, history: History, merger: Merger, offspring: Offspring
+) -> list[_Draft]:
+    params = context.params
+    kind = _POLICY_OF_MODE.get(params.mode, params.inheritance.kind)
+    inheritance = params.inheritance
+    proposals = policy(kind).propose(
+        history, offspring.base, inheritance.merges, inheritance.density, inheritance.normalize
+    )
+    drafts: list[_Draft] = []
+    for proposal in proposals:
+        checkpoint = proposal.single or merger.checkpoint(proposal)
+        if checkpoint is None:
+            continue
+        letter = string.ascii_lowercase[len(drafts)]
+        name = f"r{context.opened().round:03d}-{offspring.slot}-{letter}"
+        alpha = dict(proposal.alpha)
+        drafts.append(
+            _Draft(
+                name,
+                Candidate(offspring.slot, offspring.harness, checkpoint, alpha, proposal.why),
+            )
+        )
+    return drafts
+
+
+async def _preliminary(
+    context: Context, scheduler: Scheduler, drafts: Sequence[_Draft]
+) -> list[_Draft]:
+    """Rank candidates on a part of V; skipped where all of them fit the short list anyway."""
+    if len(drafts) <= context.params.inheritance.shortlist:
+        return list(drafts)
+    part = context.params.inheritance.preliminary
+    results = await evaluate(
+        context,
+        scheduler,
+        [(d.candidate.harness, d.candidate.checkpoint) for d in drafts],
+        "validation",
+        f"{len(drafts)} candidates on {part} of V",
+        part,
+    )
+    ranked = sorted(
+        (
+            _Draft(d.name, replace(d.candidate, preliminary=outcome))
+            for d, (outcome, _) in zip(drafts, results, strict=True)
+        ),
+        key=lambda d: _preliminary_rank(d),
+        reverse=True,
+    )
+    return ranked
+
+
+def _preliminary_rank(draft: _Draft) -> tuple[float, float]:
+    assert draft.candidate.preliminary is not None
+    return rank(draft.candidate.preliminary)
+
+
+def _select(
+    context: Context, incumbent: str, candidates: Sequence[Candidate]
+) -> str | None:
+    """p̄: the best measured candidate by the domain's objective; those that hold the gates
+    against the incumbent go before those that don't."""
+    reference = context.outcome(incumbent)
+
+    def order(pair: str) -> tuple[bool, tuple[float, float]]:
+        outcome: Outcome = context.outcome(pair)
+        return (not failed_gates(context.domain, outcome, [reference]), rank(outcome))
+
+    return max((c.pair for c in candidates if c.pair), key=order, default=None)
+
+
+def _history(context: Context, incumbent: str) -> History:
+    facts = {
+        pair.oid: PairFact(pair.harness, pair.checkpoint, pair.round, outcome.scalar, outcome.timr)
+        for pair in context.archive.pairs()
+        for outcome in [context.outcome(pair.oid)]
+    }
+    checkpoints = tuple(
+        CheckpointFact(c.oid, c.round, c.method, tuple(c.sources))
+        for c in context.archive.checkpoints()
+    )
+    return History(checkpoints, tuple(facts.values()), facts[incumbent])

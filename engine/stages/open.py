@@ -1,0 +1,101 @@
+"""open: archive round 0 where there is none, and name the round that is run next."""
+
+from __future__ import annotations
+
+from engine import splits
+from engine.archive.drafts import CheckpointDraft, HarnessDraft, RoundDraft
+from engine.context import SPLITS_FILE, Context
+from engine.errors import ConfigError
+from engine.measurement import measure_on_validation
+from engine.records import Opened, metrics_bytes, read, to_bytes
+from engine.workspace import read_workspace
+
+
+async def run(context: Context) -> Opened:
+    """Resume the round that broke off, else open the next one; when the last of ``rounds:`` is
+    done, name it again, so that nothing after this stage has anything to do."""
+    context.archive.recover()
+    if context.archive.tip() is None:
+        await _round_zero(context)
+    tip = context.archive.tip()
+    assert tip is not None
+    if tip.round >= context.params.rounds:
+        return _finished(context, tip.round)
+    return Opened(
+        round=tip.round + 1, run=context.params.run, incumbent=tip.incumbent, previous=tip.oid
+    )
+
+
+def _finished(context: Context, last: int) -> Opened:
+    context.observer.say(
+        f"  all {last} rounds are done; raise `rounds:` in params.yaml to go on"
+    )
+    path = context.record("open")
+    if path.exists() and read(path, Opened).round == last:
+        return read(path, Opened)
+    done = context.archive.rounds()[-1]
+    before = context.archive.rounds()[-2] if last > 0 else done
+    return Opened(last, context.params.run, before.incumbent, before.oid, finished=True)
+
+
+async def _round_zero(context: Context) -> None:
+    """Archive the seed harness, the seed checkpoint and their measured pair."""
+    params, archive = context.params, context.archive
+    context.observer.say("round 0: freezing the splits, archiving the seed pair")
+    frozen = splits.freeze(context.root, params, context.domain, context.dvc)
+    context.__dict__["frozen"] = frozen
+    if params.inheritance.preliminary > frozen.splits["validation"].tasks:
+        raise ConfigError("params.yaml: inheritance.preliminary is larger than the validation split")
+    files = read_workspace(context.domain.seed_harness)
+    harness = archive.record_harness(
+        HarnessDraft(
+            round=0,
+            slot="seed",
+            files=files,
+            base=None,
+            adopts=(),
+            editor="hand",
+            lines_added=0,
+            line_budget=None,
+            check="passed",
+            subject=f"Archive the seed harness of {context.domain.name}",
+        )
+    )
+    stored = context.checkpoints.seed(params.model.seed)
+    checkpoint = archive.record_checkpoint(
+        CheckpointDraft(
+            name="r000-seed",
+            round=0,
+            method="seed",
+            sources=(),
+            alpha=(),
+            trained_under=None,
+            weights=stored.digest,
+            dvc=stored.dvc_text,
+            provenance=stored.provenance,
+            card=(stored.path / "README.md").read_text("utf-8"),
+            subject=f"Archive the seed checkpoint {params.model.seed}",
+        )
+    )
+    async with context.scheduler() as scheduler:
+        named = {"r000-seed": (harness, checkpoint)}
+        pairs = await measure_on_validation(context, scheduler, 0, named, "seed pair on V")
+    pair = pairs["r000-seed"]
+    outcome = context.outcome(pair)
+    archive.record_round(
+        RoundDraft(
+            round=0,
+            incumbent=pair,
+            promoted=False,
+            gain=None,
+            pairs=(pair,),
+            others=(),
+            files={
+                SPLITS_FILE: to_bytes(frozen),
+                "metrics.json": metrics_bytes(0, outcome),
+                **context.pipeline_files(),
+            },
+            costs={},
+            subject=f"Round 0: seed pair, score {outcome.score:.3f}",
+        )
+    )

@@ -1,0 +1,122 @@
+"""promote: only compares. The round commit makes the choice, and everything it rests on, history."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from engine.archive.drafts import RoundDraft
+from engine.context import Context
+from engine.promotion import Contender, promote
+from engine.records import (
+    Adapted,
+    Cost,
+    Edited,
+    Inherited,
+    Outcome,
+    Promotion,
+    metrics_bytes,
+    read,
+    to_bytes,
+    write_bytes,
+)
+
+_PARTS = ("open", "offspring", "candidates", "adapted")
+
+
+async def run(context: Context) -> Promotion:
+    """Choose p_{t+1} and archive the round."""
+    opened = context.opened()
+    inherited = read(context.record("candidates"), Inherited)
+    adapted = read(context.record("adapted"), Adapted)
+    contenders = [
+        Contender(source, pair, context.outcome(pair))
+        for source, pair in (("inherited", inherited.selected), ("adapted", adapted.pair))
+        if pair and pair != opened.incumbent
+    ]
+    promotion = promote(
+        context.domain,
+        opened.round,
+        opened.incumbent,
+        context.outcome(opened.incumbent),
+        _best_ever(context),
+        contenders,
+        context.params.promotion.margin,
+    )
+    _archive(context, promotion, inherited, adapted)
+    write_metrics(context)
+    return promotion
+
+
+def _best_ever(context: Context) -> Outcome:
+    """The best outcome among all incumbents so far."""
+    outcomes = [context.outcome(r.incumbent) for r in context.archive.rounds()]
+    return max(outcomes, key=lambda outcome: outcome.scalar)
+
+
+def _archive(
+    context: Context, promotion: Promotion, inherited: Inherited, adapted: Adapted
+) -> None:
+    edited = read(context.record("offspring"), Edited)
+    pairs = [c.pair for c in inherited.candidates if c.pair]
+    pairs += [adapted.pair] if adapted.pair else []
+    held = {
+        commit
+        for pair in pairs
+        for commit in (context.archive.pair(pair).harness, context.archive.pair(pair).checkpoint)
+    }
+    made = [o.harness for o in edited.offspring] + [c.checkpoint for c in inherited.candidates]
+    others = [oid for oid in dict.fromkeys(made) if oid not in held]
+    cost = edited.cost + inherited.cost + adapted.cost
+    outcome = context.outcome(promotion.next)
+    whole = {name: json.loads(context.record(name).read_bytes()) for name in _PARTS}
+    whole["promotion"] = json.loads(to_bytes(promotion))
+    briefs = sorted((context.root / "round" / "briefs").glob("*.json"))
+    context.archive.record_round(
+        RoundDraft(
+            round=promotion.round,
+            incumbent=promotion.next,
+            promoted=promotion.promoted,
+            gain=promotion.gain if promotion.promoted else None,
+            pairs=tuple(dict.fromkeys(pairs)),
+            others=tuple(others),
+            files={
+                "round.json": (json.dumps(whole, indent=1, ensure_ascii=False) + "\n").encode(),
+                "metrics.json": metrics_bytes(promotion.round, outcome),
+                "feedback.json": context.record("feedback").read_bytes(),
+                "evidence.json": context.record("evidence").read_bytes(),
+                **{f"briefs/{path.name}": path.read_bytes() for path in briefs},
+                **context.pipeline_files(),
+            },
+            costs=costs(cost),
+            subject=_subject(promotion, outcome),
+        )
+    )
+
+
+def costs(cost: Cost) -> Mapping[str, float]:
+    """The trailer figures of a cost."""
+    return {
+        "rollouts": cost.rollouts,
+        "cached": cost.cached,
+        "prompt-tokens": cost.prompt_tokens,
+        "completion-tokens": cost.completion_tokens,
+        "seconds": round(cost.seconds, 1),
+    }
+
+
+def _subject(promotion: Promotion, outcome: Outcome) -> str:
+    what = f"promote the {promotion.source} pair" if promotion.promoted else "the incumbent stays"
+    return f"Round {promotion.round}: {what}, score {outcome.score:.3f}"
+
+
+def write_metrics(context: Context) -> None:
+    """``metrics.json`` and ``plots.json`` for ``dvc metrics`` and ``dvc plots``, from the archive."""
+    rounds = context.archive.rounds()
+    history = []
+    for done in rounds:
+        outcome = context.outcome(done.incumbent)
+        history.append({"round": done.round, "score": outcome.score, "timr": outcome.timr})
+    last = context.outcome(rounds[-1].incumbent)
+    write_bytes(context.root / "metrics.json", metrics_bytes(rounds[-1].round, last))
+    write_bytes(context.root / "plots.json", (json.dumps(history, indent=1) + "\n").encode())
