@@ -15,7 +15,7 @@ Message = dict[str, Any]
 """One chat message in OpenAI form; ``content`` may be text or a list of parts (images too)."""
 
 ToolSchema = dict[str, Any]
-"""One OpenAI function tool: ``{"type": "function", "function": {name, description, parameters}}``."""
+"""One OpenAI function tool: ``{"type": "function", "function": {name, description, ...}}``."""
 
 
 # --- the harness's side -----------------------------------------------------------------------
@@ -53,13 +53,20 @@ class ContextLengthExceeded(Exception):
     code = "context_length_exceeded"
 
 
+class RequestRefused(Exception):
+    """The endpoint can't read this request (a role, an image, a message order): the harness's
+    fault, raised inside it."""
+
+    code = "request_refused"
+
+
 class Model(Protocol):
     """The frozen task model. Sampling, key and endpoint belong to the host."""
 
     async def chat(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema] | None = None
     ) -> Reply:
-        """One completion. Raises ContextLengthExceeded; every call is one turn."""
+        """One completion, one turn. Raises ContextLengthExceeded or RequestRefused."""
         ...
 
 
@@ -131,7 +138,8 @@ class ChatModel(Protocol):
         sampling: Sampling,
         seed: int,
     ) -> Completion:
-        """Raises ContextLengthExceeded or ModelUnavailable; retries are its own business."""
+        """Raises ContextLengthExceeded, RequestRefused or ModelUnavailable; retries are its own
+        business."""
         ...
 
 
@@ -140,12 +148,14 @@ class InterfaceRules:
     """The admissible interface that a domain fixes; TIMR is counted against this alone.
 
     ``calls_per_turn`` caps the tool calls of one turn (None: no cap); ``text_turns`` says whether
-    a turn without a tool call is admissible.
+    a turn without a tool call is admissible; ``wants_answer`` whether an episode that ends without
+    a submitted answer is incomplete (False where the world's state is what gets graded).
     """
 
     tools: tuple[ToolSchema, ...] = ()
     calls_per_turn: int | None = 1
     text_turns: bool = False
+    wants_answer: bool = True
 
 
 class HostWorld(Protocol):
@@ -166,7 +176,13 @@ class HostWorld(Protocol):
 
 @dataclass(frozen=True)
 class Limits:
-    """What one rollout may use. Bytes and seconds."""
+    """What one rollout may use. Bytes and seconds.
+
+    ``wall_s`` is the harness's own time: waiting for the model's replies isn't counted, so that a
+    busy endpoint is charged to nobody. ``cpu_s`` and ``memory_bytes`` hold for all processes of
+    the rollout together, ``message_bytes`` for one message to the host, ``output_bytes`` for one
+    observation.
+    """
 
     turns: int = 20
     wall_s: float = 120.0

@@ -1,0 +1,262 @@
+"""The host's end of one rollout: brokers model and world, and writes the record.
+
+Whatever comes over the pipe may be hostile. Turns, violations, tokens and the answer are counted
+here, from what the endpoint and the world said; a message of an unknown shape ends the rollout.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from kernel import mismatch, tools, turn, wire
+from kernel.clock import Clock
+from kernel.contract import (
+    ChatModel,
+    Completion,
+    ContextLengthExceeded,
+    HostWorld,
+    Limits,
+    RequestRefused,
+    Sampling,
+)
+from kernel.trajectory import Event, Requests, Trajectory
+
+_ERROR_CHARS = 2000
+_MAX_OPEN = 64  # requests of one rollout at the same time
+_STORED_MESSAGES = 4  # a trajectory's own requests may fill this many message limits
+
+
+class _Fault(Exception):
+    """The worker broke the protocol."""
+
+
+class Episode:
+    """One rollout as the host sees it. ``over`` is done when the harness need not run on."""
+
+    def __init__(
+        self, model: ChatModel, world: HostWorld, limits: Limits, sampling: Sampling, seed: int
+    ) -> None:
+        self.model, self.world, self.limits = model, world, limits
+        self.sampling, self.seed = sampling, seed
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.end, self.error, self.code = "", "", ""
+        self.requests = self.calls = self.turns = self.violations = 0
+        self.prompt_tokens = self.completion_tokens = self._stored = 0
+        self.refused: set[str] = set()
+        self.inspected: list[str] | None = None
+        self.setup_error = ""
+        self.clock = Clock(limits.wall_s)
+        self._events: list[Event] = []
+        self._packer = Requests()
+        self._world_lock = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def touched(self) -> bool:
+        """Whether the model or the world has been used, so that a rerun needs a fresh world."""
+        return self.requests + self.calls > 0
+
+    def finish(self, end: str, error: str = "", code: str = "") -> None:
+        """End the rollout; the first word counts."""
+        if not self.over.done():
+            self.end, self.error, self.code = end, error[-_ERROR_CHARS:], code
+            self.over.set_result(None)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the worker until it ends, breaks the protocol, or is cancelled."""
+        try:
+            while (frame := await wire.read(reader, self.limits.message_bytes)) is not None:
+                self._dispatch(frame, writer)
+        except (_Fault, wire.FrameError) as error:
+            self.finish("harness_error", f"protocol: {error}")
+
+    async def stop(self) -> None:
+        """Cancel what is still under way for this rollout."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _dispatch(self, frame: wire.Frame, writer: asyncio.StreamWriter) -> None:
+        kind = frame.get("op")
+        if kind == "setup_failed":  # believed only if the supervisor's exit status says the same
+            self.setup_error = _text(frame, "error")
+        elif kind == "end":
+            self.finish("end", _text(frame, "error"), _text(frame, "code"))
+        elif kind == "inspected":
+            self.inspected = [str(line)[:500] for line in _typed(frame, "problems", list)][:50]
+            self.finish("end")
+        elif kind == "chat":
+            if self.requests >= self.limits.turns:
+                self.finish("turn_limit")
+                return
+            self.requests += 1
+            self._begin(self._chat(self.requests - 1, frame), frame, writer)
+        elif kind in ("call", "exec"):
+            self.calls += 1
+            if self.calls > 100 + 50 * self.limits.turns:
+                raise _Fault(f"more than {self.calls - 1} calls to the world")
+            handler = self._call if kind == "call" else self._exec
+            self._begin(self._in_turn(handler, frame), frame, writer)
+        else:
+            raise _Fault(f"unknown message {str(kind)[:50]!r}")
+
+    def _begin(
+        self, work: Awaitable[dict[str, Any]], frame: wire.Frame, writer: asyncio.StreamWriter
+    ) -> None:
+        number = frame.get("id")
+        task = asyncio.ensure_future(self._answer(work, number, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        if not isinstance(number, int) or len(self._tasks) > _MAX_OPEN:
+            raise _Fault("a request without a number, or too many at once")
+
+    async def _answer(
+        self, work: Awaitable[dict[str, Any]], number: object, writer: asyncio.StreamWriter
+    ) -> None:
+        answer = await work
+        if not self.over.done() and not writer.is_closing():
+            writer.write(wire.encode({**answer, "id": number}))
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A request's task is done: faults end the rollout, the engine's own errors end the run."""
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, _Fault):
+            self.finish("harness_error", f"protocol: {error}")
+        elif error is not None and not self.over.done():
+            self.over.set_exception(error)
+
+    async def _chat(self, number: int, frame: wire.Frame) -> dict[str, Any]:
+        messages, offered = _typed(frame, "messages", list), _typed(frame, "tools", list)
+        event = self._packer.pack(number, messages, offered)
+        self._stored += len(json.dumps(event))
+        if self._stored > _STORED_MESSAGES * self.limits.message_bytes:
+            raise _Fault(f"requests of more than {self._stored} bytes in all")
+        self._events.append(event)
+        started = time.monotonic()
+        try:
+            turn.check_request(messages, offered)
+            with self.clock.paused():
+                completion = await self.model.complete(
+                    messages, offered, self.sampling, turn.seed(self.seed, number)
+                )
+        except (ContextLengthExceeded, RequestRefused) as error:
+            self.refused.add(error.code)
+            text = str(error)[:_ERROR_CHARS]
+            refusal = {"kind": "refused", "turn": number, "code": error.code, "error": text}
+            self._events.append(refusal)
+            return {"raise": error.code, "error": text}
+        return self._reply(number, completion, time.monotonic() - started)
+
+    def _reply(self, number: int, completion: Completion, latency_s: float) -> dict[str, Any]:
+        flag = mismatch.violation(completion, self.world.rules)
+        self.turns += 1
+        self.violations += bool(flag)
+        self.prompt_tokens += completion.prompt_tokens
+        self.completion_tokens += completion.completion_tokens
+        message, calls = turn.message(number, completion)
+        event: Event = {
+            "kind": "reply",
+            "turn": number,
+            "message": message,
+            "violation": flag,
+            "prompt_tokens": completion.prompt_tokens,
+            "completion_tokens": completion.completion_tokens,
+            "latency_s": round(latency_s, 4),
+            "finish_reason": completion.finish_reason,
+        }
+        if completion.reasoning:
+            event["reasoning"] = completion.reasoning
+        self._events.append(event)
+        return {"message": message, "tool_calls": calls}
+
+    async def _in_turn(
+        self, handler: Callable[[wire.Frame], Awaitable[dict[str, Any]]], frame: wire.Frame
+    ) -> dict[str, Any]:
+        async with self._world_lock:  # a world is one state; its calls come one by one
+            return await handler(frame)
+
+    async def _call(self, frame: wire.Frame) -> dict[str, Any]:
+        name, arguments = _text(frame, "name"), _typed(frame, "arguments", dict)
+        observation = self._cut(await self._observe(name, arguments))
+        event = {"kind": "call", "turn": self.requests, "name": name, "arguments": arguments}
+        self._events.append({**event, "observation": observation})
+        return {"observation": observation}
+
+    async def _observe(self, name: str, arguments: dict[str, Any]) -> str:
+        if self.world.answer is not None:
+            return "refused: the answer is already recorded"
+        schemas = tools.parameters(self.world.rules.tools)
+        if name not in schemas:
+            return f"error: there is no tool {name!r}; available: {', '.join(schemas) or 'none'}"
+        try:
+            valid = tools.validate(arguments, schemas[name])
+        except ValueError as error:
+            return f"error: arguments of {name}: {error}"
+        return await self.world.call(name, valid)
+
+    async def _exec(self, frame: wire.Frame) -> dict[str, Any]:
+        command = _text(frame, "command")
+        if self.world.answer is not None:
+            stdout, stderr, code = "", "refused: the answer is already recorded", 1
+        else:
+            result = await self.world.exec(command)
+            stdout, stderr = self._cut(result.stdout), self._cut(result.stderr)
+            code = result.return_code
+        outcome = {"stdout": stdout, "stderr": stderr, "return_code": code}
+        event = {"kind": "exec", "turn": self.requests, "command": command, **outcome}
+        self._events.append(event)
+        return outcome
+
+    def _cut(self, text: str) -> str:
+        data = text.encode("utf-8", "replace")
+        limit = self.limits.output_bytes
+        if len(data) <= limit:
+            return data.decode()
+        return data[:limit].decode("utf-8", "ignore") + f"\n[cut: {len(data) - limit} bytes more]"
+
+    def trajectory(self) -> Trajectory:
+        """The record, once it is over."""
+        end = self._end()
+        return Trajectory(
+            events=tuple(self._events),
+            end=end,
+            answer=self.world.answer,
+            turns=self.turns,
+            violations=self.violations,
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=self.completion_tokens,
+            wall_s=round(time.monotonic() - self.clock.started, 4),
+            error=self.error,
+        )
+
+    def _end(self) -> str:
+        if self.world.answer is not None:
+            return "answered"
+        if self.end != "end":
+            return self.end
+        if self.error:
+            # The worker's own word for the error counts only if the host saw such a refusal.
+            code = self.code if self.code in self.refused else ""
+            known = {
+                ContextLengthExceeded.code: "context_overflow",
+                RequestRefused.code: "model_error",
+            }
+            return known.get(code, "harness_error")
+        return "no_answer" if self.world.rules.wants_answer else "answered"
+
+
+def _typed(frame: wire.Frame, key: str, kind: type) -> Any:
+    value = frame.get(key)
+    if not isinstance(value, kind):
+        raise _Fault(f"{key} is no {kind.__name__}")
+    return value
+
+
+def _text(frame: wire.Frame, key: str) -> str:
+    text: str = _typed(frame, key, str)
+    return text

@@ -1,0 +1,261 @@
+"""The pool of warm processes that rollouts are forked from, and one rollout's course.
+
+Keys, labels and other tasks stay on this side. A rollout costs one fork; it ends with its whole
+pid namespace, and what it did wrong is data in its trajectory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from types import TracebackType
+from typing import Any
+
+from kernel import sandbox, supervisor, wire, workspace
+from kernel.contract import (
+    ChatModel,
+    Completion,
+    ExecResult,
+    HostWorld,
+    InterfaceRules,
+    Limits,
+    Message,
+    ModelUnavailable,
+    Sampling,
+    ToolSchema,
+)
+from kernel.episode import Episode
+from kernel.sandbox import SandboxUnavailable, WorkerLost
+from kernel.trajectory import Trajectory
+
+_DEATH_S = 20.0
+_PARTING_S = 2.0
+_WORDS = {
+    supervisor.EXITED: ("harness_error", "the harness process left without a word"),
+    supervisor.SIGNALLED: ("harness_error", "the harness process was killed by a signal"),
+    supervisor.MEMORY: ("harness_error", "over the memory limit"),
+    supervisor.CPU: ("timeout", "over the CPU limit"),
+}
+
+
+class Line:
+    """One zygote and the rollouts forked from it."""
+
+    def __init__(self, mode: str) -> None:
+        self.zygote = sandbox.launch(mode)
+        self.rollouts: dict[int, asyncio.Future[int | None]] = {}
+        self.lost = False
+        self._numbers = itertools.count()
+        asyncio.get_running_loop().add_reader(self.zygote.control, self._listen)
+
+    def _listen(self) -> None:
+        try:
+            payload = self.zygote.control.recv(4096)
+        except BlockingIOError:
+            return
+        except OSError:
+            payload = b""
+        if not payload:
+            self.close()
+            return
+        message = json.loads(payload)
+        future = self.rollouts.pop(message["id"], None)
+        if future is not None and not future.done():
+            future.set_result(message["status"])
+
+    async def start(self, descriptor: int) -> tuple[int, asyncio.Future[int | None]]:
+        """Fork a rollout around its socket: its number, and a future for its exit status, which
+        is None when the zygote was lost before that."""
+        number = next(self._numbers)
+        dead: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        self.rollouts[number] = dead
+        command = json.dumps({"op": "start", "id": number}).encode()
+        await self._send(command, [descriptor])
+        return number, dead
+
+    async def kill(self, number: int) -> None:
+        await self._send(json.dumps({"op": "kill", "id": number}).encode(), [])
+
+    async def _send(self, command: bytes, descriptors: list[int]) -> None:
+        while not self.lost:
+            try:
+                socket.send_fds(self.zygote.control, [command], descriptors)
+                return
+            except BlockingIOError:
+                await asyncio.sleep(0.005)
+            except OSError:
+                self.close()
+
+    def close(self) -> None:
+        """End the zygote and with it every rollout of this line."""
+        if self.lost:
+            return
+        self.lost = True
+        asyncio.get_running_loop().remove_reader(self.zygote.control)
+        sandbox.end(self.zygote)
+        for future in self.rollouts.values():
+            if not future.done():
+                future.set_result(None)
+        self.rollouts.clear()
+
+
+class WorkerPool:
+    """Runs rollouts, as many at a time as are asked for.
+
+    ``sandbox`` is one of ``kernel.sandbox.MODES``; ``warm`` the number of zygotes that share the
+    load. Entering it raises SandboxUnavailable where the sandbox doesn't work.
+    """
+
+    def __init__(self, sandbox: str = "bwrap", warm: int = 1) -> None:
+        self._mode = sandbox
+        self._warm = warm
+        self._lines: list[Line] = []
+
+    async def __aenter__(self) -> WorkerPool:
+        try:
+            for _ in range(self._warm):
+                self._lines.append(Line(self._mode))
+        except SandboxUnavailable:
+            await self.__aexit__(None, None, None)
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for line in self._lines:
+            line.close()
+        self._lines.clear()
+
+    async def run(
+        self,
+        files: Mapping[str, bytes],
+        instruction: str,
+        model: ChatModel,
+        world: HostWorld,
+        limits: Limits,
+        sampling: Sampling,
+        seed: int,
+    ) -> Trajectory:
+        """One rollout of a harness. ``world`` is used up by it.
+
+        What the harness does wrong is in the trajectory. Raises ModelUnavailable when the endpoint
+        is dead, SandboxUnavailable when a worker can't be set up, WorkerLost when the rollout was
+        ended from outside (rerun it with a fresh world), and whatever a broken model or world
+        raises.
+        """
+        start = {"instruction": instruction, "inspect": None}
+        while True:
+            episode = Episode(model, world, limits, sampling, seed)
+            try:
+                await self._course(episode, files, start)
+            except WorkerLost:
+                if episode.touched:
+                    raise
+                continue
+            return episode.trajectory()
+
+    async def inspect(
+        self, files: Mapping[str, bytes], entry_points: Mapping[str, Sequence[str]], limits: Limits
+    ) -> list[str]:
+        """Import a harness in a worker and hold it against its contract: the problems found."""
+        episode = Episode(_NoModel(), _NoWorld(), replace(limits, turns=0), Sampling(), 0)
+        points = {name: list(parameters) for name, parameters in entry_points.items()}
+        await self._course(episode, files, {"instruction": "", "inspect": points})
+        if episode.inspected is not None:
+            return episode.inspected
+        return [f"harness.py can't be imported: {episode.error or episode.end}"]
+
+    async def _course(
+        self, episode: Episode, files: Mapping[str, bytes], start: dict[str, Any]
+    ) -> None:
+        line = self._line()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            number, dead = await line.start(theirs.fileno())
+        reader, writer = await asyncio.open_unix_connection(sock=ours)
+        serving = asyncio.create_task(episode.serve(reader, writer))
+        alarm = asyncio.create_task(episode.clock.expire())
+        try:
+            writer.write(wire.encode({**start, **_terms(episode, files)}))
+            parts: tuple[asyncio.Future[Any], ...] = (serving, alarm, episode.over, dead)
+            await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            if alarm.done():
+                episode.finish("timeout", f"over {episode.limits.wall_s:g} s of its own time")
+            if dead.done():
+                await serving  # what it said before it died
+            elif serving.done() and not episode.over.done():
+                await asyncio.wait({dead}, timeout=_PARTING_S)
+                if not dead.done():
+                    episode.finish("harness_error", "the harness closed its connection")
+        finally:
+            alarm.cancel()
+            serving.cancel()
+            await line.kill(number)
+            await episode.stop()
+            await asyncio.wait({dead, alarm, serving}, timeout=_DEATH_S)
+            writer.close()
+        self._judge(episode, dead)
+
+    def _judge(self, episode: Episode, dead: asyncio.Future[int | None]) -> None:
+        """Why a rollout ended, when it didn't say so itself."""
+        status = dead.result() if dead.done() else None
+        if episode.over.done():
+            episode.over.result()
+        elif status == supervisor.SETUP:
+            raise SandboxUnavailable(f"a worker could not be set up: {episode.setup_error}")
+        elif status in _WORDS:
+            episode.finish(*_WORDS[status])
+        else:
+            raise WorkerLost("a rollout's process was ended from outside; run the task again")
+
+    def _line(self) -> Line:
+        if not self._lines:
+            raise RuntimeError("the pool is not open")
+        for index, line in enumerate(self._lines):
+            if line.lost:
+                self._lines[index] = Line(self._mode)
+        return min(self._lines, key=lambda line: len(line.rollouts))
+
+
+def _terms(episode: Episode, files: Mapping[str, bytes]) -> dict[str, Any]:
+    """The part of the start frame that is the same for every kind of rollout."""
+    code = workspace.code(files)
+    return {
+        "files": {name: content.decode("latin-1") for name, content in code.items()},
+        "tools": list(episode.world.rules.tools),
+        "public": episode.world.public,
+        "limits": asdict(episode.limits),
+        "seed": episode.seed,
+    }
+
+
+class _NoModel:
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema],
+        sampling: Sampling,
+        seed: int,
+    ) -> Completion:
+        raise ModelUnavailable("there is no model in an inspection")
+
+
+class _NoWorld:
+    def __init__(self) -> None:
+        self.public: dict[str, Any] = {}
+        self.rules = InterfaceRules()
+        self.answer = None
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
+        return ""
+
+    async def exec(self, command: str) -> ExecResult:
+        return ExecResult("", "there is no shell", 127)

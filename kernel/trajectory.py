@@ -1,0 +1,176 @@
+"""The record of one rollout, written by the host alone.
+
+Events are compact: a request stores how many leading messages it shares with the request before
+it (``keep``) and the messages after those; its tools only when they changed. Kinds:
+
+request  turn, keep, messages, [tools]
+reply    turn, message, violation, prompt_tokens, completion_tokens, latency_s, finish_reason,
+         [reasoning]
+refused  turn, code, error                     no completion came (context, unreadable request)
+call     turn, name, arguments, observation    ``turn``: requests made before it
+exec     turn, command, stdout, stderr, return_code
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kernel.contract import Message, ToolSchema
+
+SCHEMA = 1
+ENDS = (
+    "answered",
+    "no_answer",
+    "turn_limit",
+    "context_overflow",
+    "timeout",
+    "harness_error",
+    "model_error",
+)
+
+Event = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """``end`` is one of ENDS. ``answered`` says that an answer was recorded (or that the world
+    wants none and ``run`` returned), whatever happened after it; ``error`` then tells of that.
+    ``turns`` are completions, ``violations`` the turns that broke the interface, ``wall_s`` the
+    whole time with the model's.
+    """
+
+    events: tuple[Event, ...]
+    end: str
+    answer: Any | None
+    turns: int
+    violations: int
+    prompt_tokens: int
+    completion_tokens: int
+    wall_s: float
+    error: str = ""
+    schema: int = SCHEMA
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "events": list(self.events)}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Trajectory:
+        """Raises ValueError for another schema or missing fields."""
+        if value.get("schema") != SCHEMA:
+            raise ValueError(
+                f"a trajectory of schema {value.get('schema')!r}; this version reads {SCHEMA}"
+            )
+        names = {field.name for field in fields(cls)}
+        if missing := names - set(value):
+            raise ValueError(f"a trajectory without {', '.join(sorted(missing))}")
+        known = {name: value[name] for name in names}
+        return cls(**{**known, "events": tuple(value["events"])})
+
+
+def write_lines(path: Path, trajectories: Iterable[Trajectory]) -> None:
+    """JSON lines, one trajectory each."""
+    with path.open("w", encoding="utf-8") as stream:
+        for trajectory in trajectories:
+            stream.write(json.dumps(trajectory.to_json(), ensure_ascii=False) + "\n")
+
+
+def read_lines(path: Path) -> Iterator[Trajectory]:
+    """Raises ValueError naming file and line."""
+    with path.open(encoding="utf-8") as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                trajectory = Trajectory.from_json(json.loads(line))
+            except ValueError as error:
+                raise ValueError(f"{path}:{number}: {error}") from None
+            yield trajectory
+
+
+class Requests:
+    """Packs successive requests into events."""
+
+    def __init__(self) -> None:
+        self._messages: list[Message] = []
+        self._tools: list[ToolSchema] = []
+
+    def pack(self, turn: int, messages: list[Message], tools: list[ToolSchema]) -> Event:
+        keep = 0
+        for old, new in zip(self._messages, messages, strict=False):
+            if old != new:
+                break
+            keep += 1
+        event: Event = {"kind": "request", "turn": turn, "keep": keep, "messages": messages[keep:]}
+        if tools != self._tools:
+            event["tools"] = tools
+        self._messages, self._tools = messages, tools
+        return event
+
+
+class Turn(NamedTuple):
+    """One completion: what was sent, what came, and the violation ('' for none)."""
+
+    number: int
+    messages: list[Message]
+    tools: list[ToolSchema]
+    reply: Message
+    violation: str
+
+
+def messages(trajectory: Trajectory) -> list[Turn]:
+    """The completed turns in the order of their requests, with whole histories."""
+    replies = {event["turn"]: event for event in trajectory.events if event["kind"] == "reply"}
+    turns: list[Turn] = []
+    sent: list[Message] = []
+    tools: list[ToolSchema] = []
+    for event in trajectory.events:
+        if event["kind"] != "request":
+            continue
+        sent = sent[: event["keep"]] + event["messages"]
+        tools = event.get("tools", tools)
+        reply = replies.get(event["turn"])
+        if reply is not None:
+            turns.append(Turn(event["turn"], sent, tools, reply["message"], reply["violation"]))
+    return turns
+
+
+class Conversation(NamedTuple):
+    """One growing history with its last reply; ``train`` has a flag per assistant message: whether
+    the model wrote it in this rollout, without a violation."""
+
+    messages: list[Message]
+    tools: list[ToolSchema]
+    train: list[bool]
+
+
+def conversations(trajectory: Trajectory) -> list[Conversation]:
+    """A trajectory as training conversations.
+
+    A turn whose request extends an earlier turn's request and reply continues that conversation;
+    any other (a compacted history, a side question) starts one of its own.
+    """
+    open_: list[list[Turn]] = []
+    for turn in messages(trajectory):
+        for chain in open_:
+            last = chain[-1]
+            whole = [*last.messages, last.reply]
+            if turn.messages[: len(whole)] == whole and turn.tools == last.tools:
+                chain.append(turn)
+                break
+        else:
+            open_.append([turn])
+    return [_conversation(chain) for chain in open_]
+
+
+def _conversation(chain: list[Turn]) -> Conversation:
+    last = chain[-1]
+    history = [*last.messages, last.reply]
+    good = {len(turn.messages): not turn.violation for turn in chain}
+    train = [
+        good.get(index, False)
+        for index, message in enumerate(history)
+        if message.get("role") == "assistant"
+    ]
+    return Conversation(history, last.tools, train)

@@ -1,0 +1,78 @@
+"""Frames between host and worker: four bytes of length, then one JSON object in UTF-8.
+
+The host reads frames that hostile code may have written, so decoding refuses whatever could hurt
+later: frames over a limit, values that aren't JSON objects, NaN, lone surrogates, deep nesting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import socket
+import struct
+from typing import Any, NoReturn
+
+HEADER = struct.Struct(">I")
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+Frame = dict[str, Any]
+
+
+class FrameError(Exception):
+    """The other side sent something that is no frame."""
+
+
+def encode(message: Frame) -> bytes:
+    """One frame. Lone surrogates become "?"; raises TypeError or ValueError for other non-JSON."""
+    text = json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    payload = text.encode("utf-8", "replace")
+    return HEADER.pack(len(payload)) + payload
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def decode(payload: bytes) -> Frame:
+    """The object in a frame's payload. Raises FrameError."""
+    try:
+        value = json.loads(payload.decode("utf-8"), parse_constant=_refuse_constant)
+        if _SURROGATE.search(payload):
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except (ValueError, RecursionError) as error:
+        raise FrameError(f"not a JSON frame: {str(error)[:200]}") from None
+    if not isinstance(value, dict):
+        raise FrameError(f"a frame holds a {type(value).__name__}, not an object")
+    return value
+
+
+def _checked(header: bytes, limit: int) -> int:
+    length: int = HEADER.unpack(header)[0]
+    if length > limit:
+        raise FrameError(f"a frame of {length} bytes is over the limit of {limit}")
+    return length
+
+
+async def read(reader: asyncio.StreamReader, limit: int) -> Frame | None:
+    """The next frame, None when the stream ends (also inside a frame). Raises FrameError."""
+    try:
+        length = _checked(await reader.readexactly(HEADER.size), limit)
+        return decode(await reader.readexactly(length))
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None
+
+
+def receive(sock: socket.socket, limit: int) -> Frame:
+    """The next frame from a blocking socket. Raises FrameError, also at the end of the stream."""
+    return decode(_exactly(sock, _checked(_exactly(sock, HEADER.size), limit)))
+
+
+def _exactly(sock: socket.socket, count: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < count:
+        part = sock.recv(min(count - len(parts), 1 << 20))
+        if not part:
+            raise FrameError("the stream ended inside a frame")
+        parts += part
+    return bytes(parts)
