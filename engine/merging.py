@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from engine.archive.drafts import CheckpointDraft
 from engine.checkpoints import Stored
 from engine.context import Context
-from engine.inheritance import Proposal
-from engine.inheritance.merge import MergeRefused, merge
+from engine.inheritance import MergeRefused, Proposal, merger
 
 
-class Merger:
+class Merging:
     """Merges each distinct mixture once a round and archives it; a refused one is noted."""
 
     def __init__(self, context: Context, round_number: int) -> None:
@@ -31,7 +30,7 @@ class Merger:
         context = self._context
         archive, store = context.archive, context.checkpoints
         name = f"r{self._round:03d}-m{next(self._numbers)}"
-        known = next((c for c in archive.checkpoints() if c.ref.endswith(f"/{name}")), None)
+        known = next((c for c in archive.checkpoints() if c.label == name), None)
         if known is not None:
             return known.oid
         sources = [archive.checkpoint(oid) for oid in proposal.alpha]
@@ -39,7 +38,7 @@ class Merger:
         out = context.root / ".coevo" / "merging" / name
         context.observer.say(f"  merging {len(sources)} checkpoints (TIES): {proposal.why}")
         try:
-            config = merge(
+            config = merger(context.params.inheritance.merger)(
                 [store.path(c.weights, c.dvc) for c in sources],
                 list(proposal.alpha.values()),
                 store.path(seed.weights, seed.dvc),
@@ -66,9 +65,7 @@ class Merger:
         stored: Stored,
         config: Mapping[str, object],
     ) -> CheckpointDraft:
-        weights = ", ".join(
-            f"{weight:g} of {oid[:12]}" for oid, weight in proposal.alpha.items()
-        )
+        weights = ", ".join(f"{weight:g} of {oid[:12]}" for oid, weight in proposal.alpha.items())
         return CheckpointDraft(
             name=name,
             round=self._round,

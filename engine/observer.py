@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 _LINE_EVERY_S = 10.0
 
@@ -22,13 +25,7 @@ class Observer(Protocol):
 
     def say(self, text: str) -> None: ...
 
-    def bar(self, title: str, total: int) -> _BarContext: ...
-
-
-class _BarContext(Protocol):
-    def __enter__(self) -> Bar: ...
-
-    def __exit__(self, *exc: object) -> None: ...
+    def bar(self, title: str, total: int) -> AbstractContextManager[Bar]: ...
 
 
 class Silent:
@@ -89,7 +86,7 @@ class Terminal:
 
 
 class _LineBar:
-    def __init__(self, title: str, total: int, say: object) -> None:
+    def __init__(self, title: str, total: int, say: Callable[[str], None]) -> None:
         self._title, self._total, self._say = title, total, say
         self._done, self._note = 0, ""
         self._start = self._last = time.monotonic()
@@ -107,18 +104,14 @@ class _LineBar:
         self._print(f"{time.monotonic() - self._start:.0f} s")
 
     def _print(self, when: str) -> None:
-        assert callable(self._say)
         note = f"  {self._note}" if self._note else ""
         self._say(f"  {self._title:<34} {self._done}/{self._total}  {when}{note}")
 
 
 class _RichBar:
-    def __init__(self, progress: object, task: object) -> None:
+    def __init__(self, progress: Progress, task: TaskID) -> None:
         self._progress, self._task = progress, task
 
     def advance(self, steps: int = 1, note: str = "") -> None:
-        from rich.progress import Progress, TaskID
-
-        assert isinstance(self._progress, Progress)
-        fields = {"note": note} if note else {}
-        self._progress.update(TaskID(self._task), advance=steps, **fields)  # type: ignore[arg-type]
+        fields: dict[str, Any] = {"note": note} if note else {}
+        self._progress.update(self._task, advance=steps, **fields)

@@ -100,6 +100,7 @@ class InheritanceParams(_Section):
     """Candidates: ``preliminary`` tasks of V to rank proposals, ``shortlist`` measured on V."""
 
     kind: str = "embedded"
+    merger: str = "mergekit"
     preliminary: int = Field(16, ge=1)
     shortlist: int = Field(4, ge=1)
     merges: int = Field(1, ge=0)
@@ -110,6 +111,7 @@ class InheritanceParams(_Section):
 class AdaptationParams(_Section):
     """Rejection sampling (paper "Pair-specific adaptation": 3, T=1.0) and one epoch of SFT."""
 
+    trainer: str = "transformers"
     tasks: int = Field(96, ge=1)
     samples: int = Field(3, ge=1)
     sampling: SamplingParams = SamplingParams(temperature=1.0, top_p=0.95, top_k=20)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.domains import Domain
@@ -72,14 +72,17 @@ def promote(
     best = max(eligible, key=lambda c: (c.outcome.scalar, -(c.outcome.timr or 0.0)))
     why = f"best of {_named(eligible)} by {gains[best.source]:+.3f} on V, above {margin:.3f}"
     return Promotion(
-        round_number, incumbent, best.pair, True, best.source, gains[best.source], margin, why, gains
+        round_number,
+        incumbent,
+        best.pair,
+        True,
+        best.source,
+        gains[best.source],
+        margin,
+        why,
+        gains,
     )
 
 
 def _named(contenders: Sequence[Contender]) -> str:
     return ", ".join(contender.source for contender in contenders)
-
-
-def gains_of(promotion: Promotion) -> Mapping[str, float]:
-    """What each contender gained over the incumbent."""
-    return promotion.gains

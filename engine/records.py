@@ -174,7 +174,9 @@ def from_bytes(data: bytes, kind: type[T], name: str) -> T:
     try:
         body = json.loads(data)
         if body.pop("schema", None) != SCHEMA or body.pop("kind", None) != kind.__name__.lower():
-            raise ConfigError(f"{name}: not a {kind.__name__.lower()} record of schema {SCHEMA}; {mend}")
+            raise ConfigError(
+                f"{name}: not a {kind.__name__.lower()} record of schema {SCHEMA}; {mend}"
+            )
         return TypeAdapter(kind).validate_python(body)
     except (ValueError, AttributeError) as error:
         if isinstance(error, ValidationError):
@@ -207,6 +209,7 @@ def read(path: Path, kind: type[T]) -> T:
     except FileNotFoundError:
         raise ConfigError(f"{path}: missing; run `dvc repro` from the first stage") from None
     return from_bytes(data, kind, str(path))
+
 
 def metrics_bytes(round_number: int, outcome: Outcome) -> bytes:
     """The incumbent's figures on V after a round, flat, for ``dvc metrics show|diff``."""

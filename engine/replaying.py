@@ -49,7 +49,7 @@ async def replay(context: Context, pair_oid: str) -> Replay:
         name: (_mean(scores), _mean(new.by_task[name])) for name, scores in recorded.by_task.items()
     }
     difference = paired_bootstrap([a for a, _ in tasks.values()], [b for _, b in tasks.values()])
-    name = pair.ref.rsplit("/", 1)[-1]
+    name = pair.label
     return Replay(pair_oid, name, recorded, new, tasks, difference)
 
 

@@ -36,8 +36,9 @@ def init_repository(folder: Path, domain: str, data: Path | None, run: str) -> N
     for source, target in _FILES.items():
         (folder / target).write_text(template(source), "utf-8")
     (folder / "params.yaml").write_text(_params(domain, data, run), "utf-8")
-    repo.index.add(["params.yaml", "dvc.yaml", ".gitignore", ".dvc/config", ".dvc/.gitignore",
-                    ".dvcignore"])
+    repo.index.add(
+        ["params.yaml", "dvc.yaml", ".gitignore", ".dvc/config", ".dvc/.gitignore", ".dvcignore"]
+    )
     author = Actor("CoEvo", "coevo@localhost")
     repo.index.commit("Start a run repository", author=author, committer=author, skip_hooks=True)
     repo.close()

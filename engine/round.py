@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from engine.stages import adapt, curate, edit, inherit, observe, open, promote
 class Stage:
     """A step of the round and the file its record goes to, below ``round/``."""
 
-    run: Callable[[Context], Awaitable[object]]
+    run: Callable[[Context], Coroutine[Any, Any, object]]
     record: str
 
 

@@ -89,7 +89,10 @@ def split_path(root: Path, run: str, name: str) -> Path:
 
 
 def load(root: Path, run: str, name: str, frozen: FrozenSplits, dvc: DvcStore) -> Split:
-    """One frozen split, from this work tree or through DVC. Raises DataError where its file isn't the frozen one."""
+    """One frozen split, from this work tree or through DVC.
+
+    Raises DataError where the file isn't the one that was frozen.
+    """
     path, record = split_path(root, run, name), frozen.splits[name]
     if not path.exists():
         dvc.materialise(record.dvc, path)
@@ -99,7 +102,9 @@ def load(root: Path, run: str, name: str, frozen: FrozenSplits, dvc: DvcStore) -
             f"{path}: not the {name} split that round 0 froze; delete it and it is restored by DVC"
         )
     header, *lines = data.decode().splitlines()
-    return Split([Task(**json.loads(line)) for line in lines], bytes.fromhex(json.loads(header)["salt"]))
+    return Split(
+        [Task(**json.loads(line)) for line in lines], bytes.fromhex(json.loads(header)["salt"])
+    )
 
 
 def _check_disjoint(parts: Mapping[str, Sequence[Task]]) -> None:

@@ -39,6 +39,6 @@ async def test_pair(context: Context, pair_oid: str) -> TestResult:
     commit = context.archive.record_test(
         pair=pair_oid,
         outcome={"outcome": as_json(outcome), "seed": as_json(seed)},
-        subject=f"Test {both[0].ref.rsplit('/', 1)[-1]}: score {outcome.score:.3f} on {outcome.tasks}",
+        subject=f"Test {both[0].label}: score {outcome.score:.3f}",
     )
     return TestResult(pair_oid, outcome, seed_oid, seed, difference, commit)

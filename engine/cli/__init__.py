@@ -8,7 +8,7 @@ from types import FrameType
 
 import click
 
-from engine.cli import agents, history, doctor, runs, scores
+from engine.cli import agents, doctor, history, runs, scores
 from engine.errors import CoevoError
 
 
@@ -26,8 +26,13 @@ def cli() -> None:
     """
 
 
-for command in (*runs.COMMANDS, *history.COMMANDS, *agents.COMMANDS, *scores.COMMANDS,
-                *doctor.COMMANDS):
+for command in (
+    *runs.COMMANDS,
+    *history.COMMANDS,
+    *agents.COMMANDS,
+    *scores.COMMANDS,
+    *doctor.COMMANDS,
+):
     cli.add_command(command)
 
 
@@ -42,7 +47,9 @@ def main() -> None:
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted; what had finished is kept: `dvc repro` goes on from here", err=True)
+        click.echo(
+            "interrupted; what had finished is kept: `dvc repro` goes on from here", err=True
+        )
         sys.exit(130)
     except CoevoError as error:
         click.echo(f"error: {' '.join(str(error).split())}", err=True)

@@ -26,8 +26,12 @@ def summary(context: Context) -> Facts:
         "commit": tip.oid,
         "incumbent_before": pair_facts(context, before),
         "incumbent": pair_facts(context, tip.incumbent),
-        "offspring": [_offspring(context, o) for o in whole.get("offspring", {}).get("offspring", [])],
-        "candidates": [_candidate(context, c) for c in whole.get("candidates", {}).get("candidates", [])],
+        "offspring": [
+            _offspring(context, o) for o in whole.get("offspring", {}).get("offspring", [])
+        ],
+        "candidates": [
+            _candidate(context, c) for c in whole.get("candidates", {}).get("candidates", [])
+        ],
         "selected": whole.get("candidates", {}).get("selected"),
         "note": whole.get("candidates", {}).get("note", ""),
         "adapted": _adapted(context, whole.get("adapted", {})),
@@ -43,10 +47,10 @@ def pair_facts(context: Context, oid: str) -> Facts:
     pair, outcome = context.archive.pair(oid), context.outcome(oid)
     return {
         "pair": oid,
-        "name": pair.ref.rsplit("/", 1)[-1],
+        "name": pair.label,
         "harness": pair.harness,
         "checkpoint": pair.checkpoint,
-        "checkpoint_name": context.archive.checkpoint(pair.checkpoint).ref.rsplit("/", 1)[-1],
+        "checkpoint_name": context.archive.checkpoint(pair.checkpoint).label,
         "score": outcome.score,
         "timr": outcome.timr,
         "tasks": outcome.tasks,
@@ -73,8 +77,10 @@ def _adapted(context: Context, record: Mapping[str, Any]) -> Facts:
 
 
 def _name(context: Context, oid: str, kind: str = "harness") -> str:
-    entry = context.archive.checkpoint(oid) if kind == "checkpoint" else context.archive.harness(oid)
-    return str(entry.ref.rsplit("/", 1)[-1])
+    entry = (
+        context.archive.checkpoint(oid) if kind == "checkpoint" else context.archive.harness(oid)
+    )
+    return str(entry.label)
 
 
 def render(facts: Facts) -> str:
@@ -86,23 +92,36 @@ def render(facts: Facts) -> str:
     console = Console(file=out, width=100, highlight=False)
     console.print(f"run {facts['run']}, round {facts['round']}  ({facts['commit'][:12]})")
     if facts["offspring"]:
-        table = Table("slot", "base", "change", "adopted", "checkpoint", "score", "TIMR", box=None,
-                      pad_edge=False)
+        table = Table(
+            "slot",
+            "base",
+            "change",
+            "adopted",
+            "checkpoint",
+            "score",
+            "TIMR",
+            box=None,
+            pad_edge=False,
+        )
         for row in _rows(facts):
             table.add_row(*row)
         console.print(table)
     adapted = facts["adapted"]
     if adapted.get("measured"):
         console.print(
-            f"adapted   {adapted['accepted']} of {adapted['sampled']} sampled trajectories accepted, "
+            f"adapted   {adapted['accepted']} of {adapted['sampled']} sampled accepted, "
             f"{adapted['trained']} trained on ({adapted['replayed']} replayed)  "
             f"{_figures(adapted['measured'])}"
         )
     elif adapted.get("note"):
         console.print(f"adapted   {adapted['note']}")
-    console.print(f"before    {facts['incumbent_before']['name']:<14} {_figures(facts['incumbent_before'])}")
+    console.print(
+        f"before    {facts['incumbent_before']['name']:<14} {_figures(facts['incumbent_before'])}"
+    )
     mark = "promoted" if facts["promoted"] else "stays"
-    console.print(f"after     {facts['incumbent']['name']:<14} {_figures(facts['incumbent'])}  {mark}")
+    console.print(
+        f"after     {facts['incumbent']['name']:<14} {_figures(facts['incumbent'])}  {mark}"
+    )
     console.print(f"why       {facts['why']}")
     if facts["costs"]:
         console.print("cost      " + ", ".join(f"{v:g} {k}" for k, v in facts["costs"].items()))

@@ -54,9 +54,7 @@ def rollout_key(
     setting: Setting, code_id: str, weights: str, task: Task, execution: int, seed: int
 ) -> str:
     """The journal's key: it names everything that a rollout's result depends on."""
-    return digest(
-        [setting.fingerprint(), code_id, weights, task_digest(task), execution, seed]
-    )
+    return digest([setting.fingerprint(), code_id, weights, task_digest(task), execution, seed])
 
 
 def evaluation_key(keys: Sequence[str]) -> str:

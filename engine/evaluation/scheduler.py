@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from engine.domains import Domain, Task
 from engine.errors import ModelError, SandboxError
@@ -81,9 +80,7 @@ class Scheduler:
         start = time.monotonic()
         keys = [self._key(job, setting) for job in jobs]
         known = self._journal.get(set(keys)) if self._journal else {}
-        found: dict[int, Trajectory] = {
-            i: known[key] for i, key in enumerate(keys) if key in known
-        }
+        found: dict[int, Trajectory] = {i: known[key] for i, key in enumerate(keys) if key in known}
         self.cost += Cost(cached=len(found))
         # One checkpoint at a time (a server holds one), harness by harness (prompts share a
         # prefix, which servers cache).
@@ -187,17 +184,17 @@ class Scheduler:
             ) from None
 
 
-async def _together(work: Sequence[object]) -> list[T]:
+async def _together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """Await all; the first failure cancels the rest and is raised as the boundary's error."""
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one) for one in work]  # type: ignore[arg-type]
+            tasks = [group.create_task(one) for one in work]
     except* ModelUnavailable as failures:
         raise ModelError(
             f"{_first(failures)}; what had finished is kept: run `dvc repro` again when the "
             "endpoint answers"
         ) from None
-    return [task.result() for task in tasks]  # type: ignore[misc]
+    return [task.result() for task in tasks]
 
 
 def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -207,25 +204,13 @@ def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:
     return inner
 
 
-def _grouped(items: Sequence[int], key: object) -> list[list[int]]:
+def _grouped(items: Sequence[int], key: Callable[[int], str]) -> list[list[int]]:
     groups: list[list[int]] = []
     last: object = None
     for item in items:
-        mark = key(item)  # type: ignore[operator]
+        mark = key(item)
         if not groups or mark != last:
             groups.append([])
         groups[-1].append(item)
         last = mark
     return groups
-
-
-@asynccontextmanager
-async def scheduling(scheduler: Scheduler) -> AsyncIterator[Scheduler]:
-    """The scheduler, its server and sandbox gone at the end whatever happened."""
-    async with scheduler:
-        yield scheduler
-
-
-def with_split(setting: Setting, split: str) -> Setting:
-    """The same setting on another split."""
-    return replace(setting, split=split)

@@ -6,12 +6,12 @@ several are a TIES merge). The table takes a name or a dotted path.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
-from engine.errors import ConfigError
+from engine.seams import find
 
 
 @dataclass(frozen=True)
@@ -81,17 +81,37 @@ POLICIES = {
 }
 
 
+MERGERS = {"mergekit": "engine.inheritance.merge:merge"}
+
+
+class Merger(Protocol):
+    """Merges weights; the table ``MERGERS`` names them."""
+
+    def __call__(
+        self,
+        sources: list[Path],
+        weights: list[float],
+        base: Path,
+        out: Path,
+        density: float,
+        normalize: bool,
+    ) -> Mapping[str, Any]:
+        """Write the TIES merge of ``sources`` to ``out``, a folder that then is a checkpoint, and
+        return the configuration used. Raises MergeRefused where there is nothing sound to make."""
+        ...
+
+
+class MergeRefused(Exception):
+    """A merge that would change nothing or can't be sound; the message is the reason."""
+
+
 def policy(name: str) -> InheritancePolicy:
-    """The policy called ``name`` (or at ``module:Class``). Raises ConfigError for an unknown one."""
-    path = POLICIES.get(name, name)
-    if ":" not in path:
-        raise ConfigError(
-            f"params.yaml: inheritance.kind: unknown policy {name!r}; known: "
-            f"{', '.join(sorted(POLICIES))}, or module:Class"
-        )
-    module, _, attribute = path.partition(":")
-    try:
-        made: InheritancePolicy = getattr(importlib.import_module(module), attribute)()
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"params.yaml: inheritance.kind: {path}: {error}") from None
+    """The policy called ``name``, or at ``module:Class``. Raises ConfigError if unknown."""
+    made: InheritancePolicy = find("inheritance.kind", name, POLICIES)()
     return made
+
+
+def merger(name: str) -> Merger:
+    """The merger called ``name``, or at ``module:function``. Raises ConfigError if unknown."""
+    found: Merger = find("inheritance.merger", name, MERGERS)
+    return found

@@ -55,9 +55,7 @@ async def run(context: Context) -> Adapted:
             "adapted pair on V",
         )
         [adapted] = pairs.values()
-        return replace(
-            counts, pair=adapted, checkpoint=checkpoint, loss=loss, cost=scheduler.cost
-        )
+        return replace(counts, pair=adapted, checkpoint=checkpoint, loss=loss, cost=scheduler.cost)
 
 
 async def _sample(
@@ -92,15 +90,17 @@ def _earlier(context: Context, name: str) -> list[Sample]:
     """All samples that earlier rounds trained on, oldest first."""
     samples: list[Sample] = []
     for checkpoint in context.archive.checkpoints():
-        if checkpoint.method == "sft" and not checkpoint.ref.endswith(f"/{name}"):
+        if checkpoint.method == "sft" and checkpoint.label != name:
             samples += read_samples(_dataset_path(context, checkpoint))
     return samples
 
 
 def _dataset_path(context: Context, checkpoint: Checkpoint) -> Path:
-    label = checkpoint.ref.rsplit("/", 1)[-1]
+    label = checkpoint.label
     path = context.root / ".coevo" / "datasets" / context.params.run / f"{label}.jsonl"
-    return path if path.exists() else context.dvc.materialise(checkpoint.provenance["dataset"], path)
+    return (
+        path if path.exists() else context.dvc.materialise(checkpoint.provenance["dataset"], path)
+    )
 
 
 def _train(
@@ -109,7 +109,7 @@ def _train(
     """The archived checkpoint θ⁺ and its loss curve; a training that is archived isn't repeated."""
     archive, store, params = context.archive, context.checkpoints, context.params.adaptation
     for known in archive.checkpoints():
-        if known.ref.endswith(f"/{name}"):
+        if known.label == name:
             return known.oid, tuple(known.provenance["loss"])
     source = archive.checkpoint(checkpoint)
     dataset = context.root / ".coevo" / "datasets" / context.params.run / f"{name}.jsonl"
@@ -129,7 +129,11 @@ def _train(
             seen = samples
 
         report = train(
-            store.path(source.weights, source.dvc), dataset, out, settings, context.params.seed,
+            store.path(source.weights, source.dvc),
+            dataset,
+            out,
+            settings,
+            context.params.seed,
             progress,
         )
     stored = store.add(out)

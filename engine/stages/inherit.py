@@ -15,7 +15,7 @@ from engine.evaluation.outcome import rank
 from engine.evaluation.scheduler import Scheduler
 from engine.inheritance import CheckpointFact, History, PairFact, policy
 from engine.measurement import evaluate, measure_on_validation
-from engine.merging import Merger
+from engine.merging import Merging
 from engine.promotion import failed_gates
 from engine.records import Candidate, Edited, Inherited, Offspring, Outcome, read
 
@@ -38,7 +38,7 @@ async def run(context: Context) -> Inherited:
     if not valid:
         return Inherited((), None, "no valid offspring: nothing to pair")
     history = _history(context, opened.incumbent)
-    merger = Merger(context, opened.round)
+    merger = Merging(context, opened.round)
     drafts = [d for o in valid for d in _propose(context, history, merger, o)]
     async with context.scheduler() as scheduler:
         drafts = await _preliminary(context, scheduler, drafts)
@@ -48,14 +48,12 @@ async def run(context: Context) -> Inherited:
             context, scheduler, opened.round, named, f"{len(short)} candidates on V"
         )
         cost = scheduler.cost
-    candidates = tuple(
-        replace(d.candidate, pair=pairs.get(d.name)) for d in drafts
-    )
+    candidates = tuple(replace(d.candidate, pair=pairs.get(d.name)) for d in drafts)
     return Inherited(candidates, _select(context, opened.incumbent, candidates), merger.note, cost)
 
 
 def _propose(
-    context: Context, history: History, merger: Merger, offspring: Offspring
+    context: Context, history: History, merger: Merging, offspring: Offspring
 ) -> list[_Draft]:
     params = context.params
     kind = _POLICY_OF_MODE.get(params.mode, params.inheritance.kind)
@@ -95,7 +93,7 @@ async def _preliminary(
         f"{len(drafts)} candidates on {part} of V",
         part,
     )
-    ranked = sorted(
+    return sorted(
         (
             _Draft(d.name, replace(d.candidate, preliminary=outcome))
             for d, (outcome, _) in zip(drafts, results, strict=True)
@@ -103,7 +101,6 @@ async def _preliminary(
         key=lambda d: _preliminary_rank(d),
         reverse=True,
     )
-    return ranked
 
 
 def _preliminary_rank(draft: _Draft) -> tuple[float, float]:
@@ -111,9 +108,7 @@ def _preliminary_rank(draft: _Draft) -> tuple[float, float]:
     return rank(draft.candidate.preliminary)
 
 
-def _select(
-    context: Context, incumbent: str, candidates: Sequence[Candidate]
-) -> str | None:
+def _select(context: Context, incumbent: str, candidates: Sequence[Candidate]) -> str | None:
     """p̄: the best measured candidate by the domain's objective; those that hold the gates
     against the incumbent go before those that don't."""
     reference = context.outcome(incumbent)

@@ -27,9 +27,7 @@ async def run(context: Context) -> Opened:
 
 
 def _finished(context: Context, last: int) -> Opened:
-    context.observer.say(
-        f"  all {last} rounds are done; raise `rounds:` in params.yaml to go on"
-    )
+    context.observer.say(f"  all {last} rounds are done; raise `rounds:` in params.yaml to go on")
     path = context.record("open")
     if path.exists() and read(path, Opened).round == last:
         return read(path, Opened)
@@ -45,7 +43,9 @@ async def _round_zero(context: Context) -> None:
     frozen = splits.freeze(context.root, params, context.domain, context.dvc)
     context.__dict__["frozen"] = frozen
     if params.inheritance.preliminary > frozen.splits["validation"].tasks:
-        raise ConfigError("params.yaml: inheritance.preliminary is larger than the validation split")
+        raise ConfigError(
+            "params.yaml: inheritance.preliminary is larger than the validation split"
+        )
     files = read_workspace(context.domain.seed_harness)
     harness = archive.record_harness(
         HarnessDraft(

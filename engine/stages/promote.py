@@ -1,4 +1,4 @@
-"""promote: only compares. The round commit makes the choice, and everything it rests on, history."""
+"""promote: only compares. The round commit keeps the choice and what it rests on."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _subject(promotion: Promotion, outcome: Outcome) -> str:
 
 
 def write_metrics(context: Context) -> None:
-    """``metrics.json`` and ``plots.json`` for ``dvc metrics`` and ``dvc plots``, from the archive."""
+    """``metrics.json`` and ``plots.json`` for DVC, from the archive."""
     rounds = context.archive.rounds()
     history = []
     for done in rounds:

@@ -1,0 +1,59 @@
+"""params.yaml: defaults, typos, bad values, each named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.errors import ConfigError
+from engine.params import Params, find_root, load, parse
+
+
+def test_an_empty_file_is_the_default() -> None:
+    assert parse("", "params.yaml") == Params()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("ofspring: 3", "unknown key 'ofspring'; did you mean 'offspring'?"),
+        ("promotion: {margn: 1}", "unknown key 'promotion.margn'; did you mean 'margin'?"),
+        ("rounds: none", "rounds: Input should be a valid integer"),
+        ("rounds: 0", "rounds: Input should be greater than or equal to 1 (got 0)"),
+        ("mode: coevolve", "mode: Input should be 'coevo'"),
+        ("run: a/b", "run: String should match pattern"),
+        ("[1, 2]", "expected a mapping of parameters, got list"),
+        ("a: [", "not YAML"),
+        ("inheritance: {preliminary: 99}\nsplits: {validation: 10}", "preliminary is larger than"),
+        ("serving: {backend: external}", "serving.base_url is needed"),
+    ],
+)
+def test_a_mistake_is_named(text: str, said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        parse(text, "params.yaml")
+    assert str(error.value).startswith("params.yaml: ")
+    assert said in str(error.value)
+
+
+def test_a_missing_file_and_a_missing_repository_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"params\.yaml: not there"):
+        load(tmp_path / "params.yaml")
+    with pytest.raises(ConfigError, match="no run repository here"):
+        find_root(tmp_path)
+
+
+def test_the_repository_is_found_from_a_folder_below(tmp_path: Path) -> None:
+    (tmp_path / "params.yaml").write_text("")
+    (tmp_path / "dvc.yaml").write_text("")
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    assert find_root(below) == tmp_path.resolve()
+
+
+def test_the_project_is_itself_a_run_repository() -> None:
+    """The clone's own files are the ones that `coevo init` writes."""
+    root, templates = Path(__file__).parents[1], Path(__file__).parents[1] / "engine" / "templates"
+    for name in ("params.yaml", "dvc.yaml"):
+        assert (root / name).read_text() == (templates / name).read_text()
+    load(root / "params.yaml")
