@@ -84,8 +84,18 @@ _POWER = {
     ),
 }
 _COVER = {
-    "open": ("Open the {device} {room}", "Fully open the {device} {room}"),
-    "close": ("Close the {device} {room}", "Fully close the {device} {room}"),
+    "open": (
+        "Open the {device} {room}",
+        "Fully open the {device} {room}",
+        "Open the {device} {room} completely",
+        "Please open the {device} {room}",
+    ),
+    "close": (
+        "Close the {device} {room}",
+        "Fully close the {device} {room}",
+        "Close the {device} {room} completely",
+        "Please close the {device} {room}",
+    ),
 }
 _MEDIA = {
     "play": ("Play the {device} {room}", "Start playing the {device} {room}"),

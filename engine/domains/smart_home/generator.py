@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from engine.domains import Task
 from engine.domains.smart_home import loader
-from engine.domains.smart_home.homes import Home, parse_home
-from engine.domains.smart_home.household import draw_home, fingerprint
+from engine.domains.smart_home.homes import Home, fingerprint, parse_home
+from engine.domains.smart_home.household import draw_home
 from engine.domains.smart_home.request import MISSING, VALID_FORMS, Request, feasible, infeasible
 from engine.domains.smart_home.row import Row, make_task, normalised
 from engine.domains.smart_home.scoring import ERROR

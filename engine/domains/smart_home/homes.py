@@ -7,6 +7,8 @@ a CamelCase key (``VacuumRobot``) while its methods name it ``vacuum_robot`` in 
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -70,11 +72,15 @@ class Method:
 
 @dataclass(frozen=True)
 class Home:
-    """A home: devices by room, and every method in the order of the file."""
+    """A home: devices by room, and every method in the order of the file.
+
+    ``fingerprint`` is the same for homes that differ in nothing but the id.
+    """
 
     home_id: int
     rooms: Mapping[str, tuple[Device, ...]]
     methods: tuple[Method, ...]
+    fingerprint: str = ""
 
     def index(self) -> dict[str, list[str]]:
         """The compact index: rooms and the names of their devices."""
@@ -123,7 +129,7 @@ def parse_home(row: Mapping[str, Any], where: str) -> Home:
         _method(method, f"method[{number}]", where)
         for number, method in enumerate(sequence(row.get("method"), "method", where))
     )
-    return Home(home_id, rooms, methods)
+    return Home(home_id, rooms, methods, fingerprint(row))
 
 
 def _device(name: str, value: Any, field: str, where: str) -> Device:
@@ -174,6 +180,12 @@ def _method(value: Any, field: str, where: str) -> Method:
         text_field(content, "operation", where, f"{field}."),
         tuple(pairs),
     )
+
+
+def fingerprint(row: Mapping[str, Any]) -> str:
+    """What makes two homes the same: everything in their lines but the id."""
+    text = json.dumps([row["home_status"], row["method"]], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _snake(name: str) -> str:

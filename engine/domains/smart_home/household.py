@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import random
-from collections.abc import Mapping
 from typing import Any
 
 from engine.domains.smart_home.catalogue import KINDS, ROBOT_MODES, ROBOT_SHARE, ROOMS, Kind, Trait
@@ -36,12 +33,6 @@ def draw_home(rng: random.Random, home_id: int) -> dict[str, Any]:
         methods.append(_method("None", "vacuum_robot", "set_mode", ("mode", "str")))
         methods.append(_method("None", "vacuum_robot", "set_cleaning_area", ("area", "str")))
     return {"home_id": home_id, "method": methods, "home_status": status}
-
-
-def fingerprint(home: Mapping[str, Any]) -> str:
-    """What makes two homes the same: everything but the id."""
-    text = json.dumps([home["home_status"], home["method"]], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _kinds(rng: random.Random, room: str) -> list[Kind]:

@@ -7,7 +7,7 @@ reference needs clipping: "by N percent" is the distance in points from the pres
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from engine.domains.smart_home.catalogue import KINDS, LEVELS, ROBOT_MODES, ROOMS, Kind, Trait
@@ -95,9 +95,12 @@ def feasible(rng: random.Random, home: Home, form: str) -> Request | None:
     if form == ROBOT:
         return _robot(rng, home) if HOUSE in home.rooms else None
     if form == SWITCH:
-        return _switch(rng, rng.choice(_present(home)))
+        return _switch(rng, _evenly(rng, _present(home)))
     subjects = [each for each in _attributed(home) if each.trait and _fits(form, each.trait)]
-    return _set(rng, rng.choice(subjects), form) if subjects else None
+    if form == LEVEL:
+        # "One level up from auto" means nothing.
+        subjects = [each for each in subjects if each.now and each.now.value in LEVELS]
+    return _set(rng, _evenly(rng, subjects), form) if subjects else None
 
 
 def infeasible(rng: random.Random, home: Home, reason: str) -> Request | None:
@@ -109,8 +112,14 @@ def infeasible(rng: random.Random, home: Home, reason: str) -> Request | None:
             found = _about_missing_device(rng, home)
     else:
         subjects = [each for each in _lacking(home) if each.trait]
-        found = _any_set(rng, rng.choice(subjects)) if subjects else None
+        found = _any_set(rng, _evenly(rng, subjects)) if subjects else None
     return found and Request(found.wording, ERROR, found.about)
+
+
+def _evenly(rng: random.Random, subjects: Sequence[Subject]) -> Subject:
+    """A subject, by kind of device first, so that rare kinds are asked for as often as lights."""
+    kind = rng.choice([kind for kind in KINDS if any(each.kind is kind for each in subjects)])
+    return rng.choice([each for each in subjects if each.kind is kind])
 
 
 def _present(home: Home) -> list[Subject]:
@@ -235,7 +244,7 @@ def _relative(rng: random.Random, trait: Trait, now: Attribute | None) -> Wordin
 
 
 def _level(rng: random.Random, trait: Trait, now: Attribute | None) -> Wording:
-    present = now.value if now and now.value in LEVELS else rng.choice(LEVELS)
+    present = now.value if now else rng.choice(LEVELS)
     target = rng.choice([level for level in LEVELS if level != present])
     steps = LEVELS.index(target) - LEVELS.index(present)
     return _UP if steps > 0 else _DOWN, _said(abs(steps), " levels"), target

@@ -77,7 +77,7 @@ def make_task(row: Row, home: Home, home_row: Mapping[str, Any]) -> Task:
         instruction=row.instruction,
         public={"home": home.index()},
         private={"gold": row.gold, "type": row.subset, "home": home_row},
-        content=row.content,
+        content=f"{home.fingerprint}|{normalised(row.instruction)}",
         strata={"subset": row.subset, "operations": _size(row.gold)},
     )
 
