@@ -32,7 +32,7 @@ def domain(name: str) -> Domain:
 def _found(name: str, module_name: str, attribute: str) -> Domain:
     try:
         module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         known = ", ".join(sorted(DOMAINS))
         raise ConfigError(
             f"domain: {name!r} can't be imported ({error}); install it, or use one of: {known}"

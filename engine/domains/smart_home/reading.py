@@ -34,8 +34,9 @@ def lines(path: Path) -> Iterator[Line]:
         where = f"{path}:{number}"
         try:
             row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise DataError(f"{where}: line: expected JSON ({error.msg})") from error
+        except (ValueError, RecursionError) as error:
+            # ValueError: not JSON, or a number too long to read; RecursionError: nested too deep.
+            raise DataError(f"{where}: line: expected JSON ({error})") from error
         if not isinstance(row, dict):
             raise fault(where, "line", "a JSON object", row)
         yield Line(where, row)
