@@ -18,14 +18,14 @@ def samples_of(rollout: Rollout) -> list[Sample]:
     before. Turns with interface violations stand in the context but are not taught."""
     made = []
     for conversation in conversations(rollout.trajectory):
-        if any(conversation.train_turns):
+        if any(conversation.train):
             made.append(
                 {
                     "task": rollout.opaque_id,
                     "clean": rollout.trajectory.violations == 0,
                     "messages": list(conversation.messages),
                     "tools": list(conversation.tools),
-                    "train_turns": list(conversation.train_turns),
+                    "train_turns": list(conversation.train),
                 }
             )
     return made
