@@ -205,21 +205,28 @@ def test_more_right_answers_are_valid_and_score_more():
 def test_the_registry_knows_names_and_paths():
     assert domain("smart_home") is DOMAIN
     assert domain("engine.domains.smart_home:DOMAIN") is DOMAIN
-    assert domain("engine.domains.smart_home.domain.DOMAIN") is DOMAIN
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("smarthome", "known: smart_home"),
-        ("no_such_module.here:DOMAIN", "can't be imported"),
-        ("engine.domains.smart_home:NOTHING", "is no domain"),
+        ("no_such_module.here:DOMAIN", "No module named 'no_such_module'"),
+        ("engine.domains.smart_home:NOTHING", "has no attribute 'NOTHING'"),
         ("engine.domains:SPLITS", "is no domain"),
     ],
 )
 def test_the_registry_says_what_is_wrong(name, message):
     with pytest.raises(ConfigError, match=message):
         domain(name)
+
+
+def test_practice_has_the_world_and_no_reference_answer():
+    task = DOMAIN.generate("salt", 0, {"train": 1}).train[0]
+    practice = DOMAIN.practice(task, "Turn on the light in the kitchen.")
+    assert practice.public == task.public and practice.instruction.startswith("Turn on")
+    assert task.private["gold"] not in json.dumps(dict(practice.private))
+    assert DOMAIN.world(practice).public == task.public
 
 
 def test_the_contract_names_the_agent_and_its_methods():

@@ -87,6 +87,11 @@ class Domain(Protocol):
 
     def world(self, task: Task) -> HostWorld: ...
 
+    def practice(self, task: Task, instruction: str) -> Task:
+        """The world of ``task`` with another instruction and without any reference answer: for
+        running an agent outside an evaluation. It can't be verified."""
+        ...
+
     def verify(self, task: Task, answer: Any | None) -> Verdict: ...
 
     def metrics(self, verdicts: Sequence[tuple[Task, Verdict]]) -> dict[str, float]:

@@ -40,6 +40,10 @@ class SmartHome:
         """The world of ``task.private['home']``; the reference answer stays behind."""
         return SmartHomeWorld(parse_home(task.private["home"], task.id))
 
+    def practice(self, task: Task, instruction: str) -> Task:
+        private = {"home": task.private["home"]}
+        return Task("practice", instruction, task.public, private, content="", strata={})
+
     def verify(self, task: Task, answer: Any | None) -> Verdict:
         """Score 1 when the commands are the reference's, as multisets; else 0."""
         commands = answer if isinstance(answer, str) else None
