@@ -213,7 +213,7 @@ def test_the_registry_knows_names_and_paths():
         ("smarthome", "known: smart_home"),
         ("no_such_module.here:DOMAIN", "No module named 'no_such_module'"),
         ("engine.domains.smart_home:NOTHING", "has no attribute 'NOTHING'"),
-        ("engine.domains:SPLITS", "is no domain"),
+        ("engine.domains.split:SPLITS", "is no domain"),
     ],
 )
 def test_the_registry_says_what_is_wrong(name, message):
