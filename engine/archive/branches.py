@@ -1,0 +1,145 @@
+"""The branches people see, which follow the state, and the upkeep that keeps git fast.
+
+They are derived: losing one costs nothing, for ``rebuild`` writes them from the state.
+"""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pygit2
+
+from engine.archive import refs, trailers
+from engine.archive.refs import Name
+from engine.archive.state import State
+from engine.archive.store import Store
+from engine.errors import ArchiveError
+
+LOOSE_REFS = 512
+PACKS = 40
+_log = logging.getLogger(__name__)
+
+
+def follow(store: Store, run: str, added: Mapping[Name, str], tip: str | None) -> None:
+    """Point the branches of what was just added at it. Raises GitError: disk or lock."""
+    for name, oid in added.items():
+        if name.kind != "round":
+            _point(store, refs.full(run, name), oid)
+    if tip and any(name.kind == "round" for name in added):
+        _point(store, refs.evolution(run), tip)
+
+
+def _point(store: Store, ref: str, oid: str) -> None:
+    store.repo.references.create(ref, oid, force=True)
+
+
+class Differing(NamedTuple):
+    """What a run's refs lack against its state."""
+
+    missing: dict[str, str]
+    tip_behind: bool
+
+
+def compare(store: Store, state: State) -> Differing:
+    """Raises ArchiveError for a ref that someone moved to what the archive doesn't hold."""
+    run = state.run
+    present = store.refs(refs.branches(run)) | store.refs(refs.hidden(run))
+    wanted = {refs.full(run, n): oid for n, oid in state.everything().items() if n.kind != "round"}
+    for ref, oid in wanted.items():
+        if (there := present.get(ref, oid)) != oid:
+            short = refs.short(ref)
+            raise ArchiveError(
+                f"{short} was moved to {there}, but the archive is append-only and has {oid}: keep "
+                f"yours (git branch my-{ref.rsplit('/', 1)[1]} {there}), then "
+                f"git update-ref {ref} {oid}"
+            )
+    missing = {ref: oid for ref, oid in wanted.items() if ref not in present}
+    return Differing(missing, _behind(store, present.get(refs.evolution(run)), state))
+
+
+def _behind(store: Store, branch: str | None, state: State) -> bool:
+    """Whether R/evolution must be moved up to the state's tip."""
+    if branch == state.tip:
+        return False
+    if branch is None or (state.tip and store.repo.descendant_of(state.tip, branch)):
+        return True
+    raise ArchiveError(
+        f"{state.run}/evolution is at {branch}, which the state ({state.tip}) doesn't lead to: "
+        "two machines went on from the same round, or someone moved it. Keep one: "
+        f"git update-ref {refs.evolution(state.run)} {state.tip}"
+    )
+
+
+def rebuild(store: Store, state: State) -> int:
+    """Write what ``compare`` finds missing; how many refs that were."""
+    missing, tip_behind = compare(store, state)
+    if tip_behind and state.tip:
+        missing[refs.evolution(state.run)] = state.tip
+    for ref, oid in missing.items():
+        _point(store, ref, oid)
+    return len(missing)
+
+
+def check(store: Store, run: str) -> None:
+    """Raises ArchiveError for refs that block the run's or that aren't the archive's."""
+    if store.target(f"refs/heads/{run}"):
+        raise ArchiveError(
+            f"a branch named exactly {run} exists, so git can't hold {run}/...: rename it "
+            f"(git branch -m {run} {run}-old) or set another run in params.yaml"
+        )
+    for ref in store.refs(refs.branches(run)):
+        if ref != refs.evolution(run) and refs.parse(run, ref) is None:
+            short = refs.short(ref)
+            raise ArchiveError(
+                f"branch {short} is not the archive's, and {run}/ belongs to it: "
+                f"git branch -m {short} {run}-{short.rsplit('/', 1)[1]}"
+            )
+    if tip := store.target(refs.evolution(run)):
+        found = store.repo.get(tip)
+        message = found.message if isinstance(found, pygit2.Commit) else ""
+        if trailers.value(trailers.parse(message), "Kind") != "round":
+            raise ArchiveError(
+                f"{run}/evolution points at {tip}, which is not a round commit: rename that branch "
+                f"(git branch -m {run}/evolution {run}-evolution-old) and start again"
+            )
+
+
+def upkeep(store: Store, run: str) -> None:
+    """Pack refs and small packs once enough have gathered; each addition pays a small share.
+
+    Geometric repacking drops nothing, reachable or not. A failure (no git command, no room) costs
+    speed only, so it is logged.
+    """
+    harnesses = store.gitdir / refs.branches(run) / "harness"
+    packs = store.gitdir / "objects" / "pack"
+    commands = []
+    if _count(harnesses) > LOOSE_REFS:
+        commands.append(["pack-refs", "--all", "--prune"])
+    if _count(packs) > 2 * PACKS:
+        commands.append(["repack", "-d", "-q", "--geometric=2", "--no-write-bitmap-index"])
+    for command in commands:
+        if problem := git(store, *command):
+            _log.warning("upkeep of %s: git %s failed: %s", store.gitdir, command[0], problem)
+    if commands:
+        store.reopen()
+
+
+def _count(folder: Path) -> int:
+    return sum(1 for _ in folder.iterdir()) if folder.is_dir() else 0
+
+
+def git(store: Store, *arguments: str) -> str:
+    """Run git blind to the user's configuration; what it complained of, '' when it went well."""
+    command = ["env", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "git"]
+    command += ["--git-dir", str(store.gitdir), "-c", "core.hooksPath=/dev/null"]
+    try:
+        done = subprocess.run(
+            [*command, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL
+        )
+    except OSError as err:
+        return str(err)
+    return (done.stderr.strip() or f"exit code {done.returncode}") if done.returncode else ""
