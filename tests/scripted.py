@@ -1,0 +1,128 @@
+"""Scripted stand-ins for the model stack: a model that is right as often as its checkpoint's skill
+says, a trainer that raises the skill, a merger that averages it. Real processes, git and DVC run
+around them, in a fraction of the time. Loaded by params (``scripted:ScriptedServer``)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from engine.adaptation import TrainParams, TrainReport
+from engine.inheritance import MergeRefused
+from engine.params import ServingParams
+from kernel.contract import Completion, RawToolCall, Sampling
+
+ROOMS = (
+    "master bedroom", "guest bedroom", "living room", "dining room", "study room", "kitchen",
+    "bathroom", "foyer", "corridor", "balcony", "garage", "store room",
+)  # fmt: skip
+
+
+class ScriptedServer:
+    """Serves a checkpoint folder by its ``skill.json``. ``options``: ``latency_s`` for each
+    completion, ``log`` a file that gets a line for each."""
+
+    name = "scripted"
+    fingerprint = "scripted"
+
+    def __init__(self, params: ServingParams, root: Path) -> None:
+        self._latency = float(params.options.get("latency_s", 0.0))
+        self._log = params.options.get("log")
+
+    async def start(self) -> None:
+        return None
+
+    async def stop(self) -> None:
+        return None
+
+    def model(self, folder: Path, digest: str) -> ScriptedChat:
+        skill = json.loads((folder / "skill.json").read_text())["skill"]
+        return ScriptedChat(skill, digest, self._latency, self._log)
+
+
+class ScriptedChat:
+    """Answers switch instructions rightly for a share ``skill`` of instructions."""
+
+    def __init__(self, skill: float, digest: str, latency_s: float, log: str | None) -> None:
+        self._skill, self._digest, self._latency, self._log = skill, digest, latency_s, log
+
+    async def complete(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]],
+        sampling: Sampling,
+        seed: int,
+    ) -> Completion:
+        import asyncio
+
+        await asyncio.sleep(self._latency)
+        if self._log:
+            mark = hashlib.sha256(json.dumps(list(messages)).encode()).hexdigest()[:16]
+            with Path(self._log).open("a") as stream:
+                stream.write(f"{self._digest[:12]} {seed} {mark}\n")
+        said = next(m["content"] for m in reversed(messages) if m["role"] == "user")
+        instruction = said.rsplit("Instruction: ", 1)[-1]
+        luck = int(hashlib.sha256(f"{instruction}{seed}".encode()).hexdigest()[:4], 16) / 0xFFFF
+        if luck > 0.9 + self._skill / 10:
+            return Completion(
+                content="<tool_call>{broken", malformed=True, prompt_tokens=9, completion_tokens=3
+            )
+        commands = command(instruction) if luck < self._skill else "{error_input}"
+        call = RawToolCall(f"c{seed}", "final_answer", json.dumps({"commands": commands}))
+        return Completion(content="", tool_calls=(call,), prompt_tokens=9, completion_tokens=3)
+
+
+def command(instruction: str) -> str:
+    """The command of a switch instruction; a wrong one for every other."""
+    text = instruction.lower()
+    room = next((r for r in ROOMS if r in text), "kitchen").replace(" ", "_")
+    room = room.replace("dining_room", "ding_room")
+    switch = re.search(r"\b(on|off)\b", re.sub(r"on the (balcony|foyer|corridor)", "", text))
+    device = "air_conditioner" if "air conditioner" in text else "light"
+    return "{{{}.{}.turn_{}()}}".format(room, device, switch[1] if switch else "on")
+
+
+def train(
+    checkpoint: Path, dataset: Path, out: Path, params: TrainParams, seed: int, progress: Any
+) -> TrainReport:
+    """Raises the skill by 0.2 and takes a moment."""
+    samples = len(dataset.read_text().splitlines())
+    for step in range(1, 4):
+        time.sleep(0.1)
+        progress(step, 3, 1.0 / step)
+    skill = json.loads((checkpoint / "skill.json").read_text())["skill"]
+    write_checkpoint(out, min(1.0, skill + 0.2), mark=f"sft-{samples}-{seed}")
+    return TrainReport(losses=(1.0, 0.5), samples=samples, seconds=0.3)
+
+
+def merge(
+    sources: list[Path],
+    weights: list[float],
+    base: Path,
+    out: Path,
+    density: float,
+    normalize: bool,
+) -> Mapping[str, Any]:
+    """Averages the skills."""
+    skills = [json.loads((s / "skill.json").read_text())["skill"] for s in sources]
+    skill = sum(w * s for w, s in zip(weights, skills, strict=True))
+    if skill in skills:
+        raise MergeRefused("the merge changes nothing")
+    time.sleep(0.2)
+    write_checkpoint(out, skill, mark="ties")
+    return {"merge_method": "ties", "weights": weights, "density": density, "normalize": normalize}
+
+
+def write_checkpoint(folder: Path, skill: float, mark: str = "") -> Path:
+    """A checkpoint folder that the store takes for one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps({"model_type": "scripted", "mark": mark}))
+    (folder / "skill.json").write_text(json.dumps({"skill": skill}))
+    (folder / "model.safetensors").write_bytes(hashlib.sha256(f"{skill}{mark}".encode()).digest())
+    (folder / "README.md").write_text(f"# scripted, skill {skill}\n")
+    return folder
