@@ -48,7 +48,6 @@ class Episode:
         self.prompt_tokens = self.completion_tokens = self._stored = 0
         self.refused: set[str] = set()
         self.inspected: list[str] | None = None
-        self.setup_error = ""
         self.clock = Clock(limits.wall_s)
         self._events: list[Event] = []
         self._packer = Requests()
@@ -71,6 +70,8 @@ class Episode:
         try:
             while (frame := await wire.read(reader, self.limits.message_bytes)) is not None:
                 self._dispatch(frame, writer)
+                if self.over.done():
+                    return
         except (_Fault, wire.FrameError) as error:
             self.finish("harness_error", f"protocol: {error}")
 
@@ -82,40 +83,37 @@ class Episode:
 
     def _dispatch(self, frame: wire.Frame, writer: asyncio.StreamWriter) -> None:
         kind = frame.get("op")
-        if kind == "setup_failed":  # believed only if the supervisor's exit status says the same
-            self.setup_error = _text(frame, "error")
-        elif kind == "end":
+        if kind == "end":
             self.finish("end", _text(frame, "error"), _text(frame, "code"))
         elif kind == "inspected":
             self.inspected = [str(line)[:500] for line in _typed(frame, "problems", list)][:50]
             self.finish("end")
-        elif kind == "chat":
-            if self.requests >= self.limits.turns:
-                self.finish("turn_limit")
-                return
-            self.requests += 1
-            self._begin(self._chat(self.requests - 1, frame), frame, writer)
-        elif kind in ("call", "exec"):
-            self.calls += 1
-            if self.calls > 100 + 50 * self.limits.turns:
-                raise _Fault(f"more than {self.calls - 1} calls to the world")
-            handler = self._call if kind == "call" else self._exec
-            self._begin(self._in_turn(handler, frame), frame, writer)
+        elif kind in ("chat", "call", "exec"):
+            if not isinstance(frame.get("id"), int) or len(self._tasks) >= _MAX_OPEN:
+                raise _Fault("a request without a number, or too many at once")
+            work = self._admit(kind, frame)
+            if work is not None:
+                task = asyncio.ensure_future(self._answer(work, frame["id"], writer))
+                self._tasks.add(task)
+                task.add_done_callback(self._ended)
         else:
             raise _Fault(f"unknown message {str(kind)[:50]!r}")
 
-    def _begin(
-        self, work: Awaitable[dict[str, Any]], frame: wire.Frame, writer: asyncio.StreamWriter
-    ) -> None:
-        number = frame.get("id")
-        task = asyncio.ensure_future(self._answer(work, number, writer))
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-        if not isinstance(number, int) or len(self._tasks) > _MAX_OPEN:
-            raise _Fault("a request without a number, or too many at once")
+    def _admit(self, kind: str, frame: wire.Frame) -> Awaitable[dict[str, Any]] | None:
+        """Count a request; the work it asks for, or None when it is one turn too many."""
+        if kind == "chat":
+            if self.requests >= self.limits.turns:
+                self.finish("turn_limit")
+                return None
+            self.requests += 1
+            return self._chat(self.requests - 1, frame)
+        self.calls += 1
+        if self.calls > 100 + 50 * self.limits.turns:
+            raise _Fault(f"more than {self.calls - 1} calls to the world")
+        return self._in_turn(self._call if kind == "call" else self._exec, frame)
 
     async def _answer(
-        self, work: Awaitable[dict[str, Any]], number: object, writer: asyncio.StreamWriter
+        self, work: Awaitable[dict[str, Any]], number: int, writer: asyncio.StreamWriter
     ) -> None:
         answer = await work
         if not self.over.done() and not writer.is_closing():

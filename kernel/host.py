@@ -13,9 +13,9 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
-from kernel import sandbox, supervisor, wire, workspace
+from kernel import sandbox, wire, workspace, zygote
 from kernel.contract import (
     ChatModel,
     Completion,
@@ -35,11 +35,17 @@ from kernel.trajectory import Trajectory
 _DEATH_S = 20.0
 _PARTING_S = 2.0
 _WORDS = {
-    supervisor.EXITED: ("harness_error", "the harness process left without a word"),
-    supervisor.SIGNALLED: ("harness_error", "the harness process was killed by a signal"),
-    supervisor.MEMORY: ("harness_error", "over the memory limit"),
-    supervisor.CPU: ("timeout", "over the CPU limit"),
+    zygote.EXITED: ("harness_error", "the harness process left without a word"),
+    zygote.MEMORY: ("harness_error", "over the memory limit"),
+    zygote.CPU: ("timeout", "over the CPU limit"),
 }
+
+
+class Death(NamedTuple):
+    """The zygote's word on a rollout's end; '' as the reason when the zygote itself was lost."""
+
+    reason: str
+    detail: str = ""
 
 
 class Line:
@@ -47,7 +53,7 @@ class Line:
 
     def __init__(self, mode: str) -> None:
         self.zygote = sandbox.launch(mode)
-        self.rollouts: dict[int, asyncio.Future[int | None]] = {}
+        self.rollouts: dict[int, asyncio.Future[Death]] = {}
         self.lost = False
         self._numbers = itertools.count()
         asyncio.get_running_loop().add_reader(self.zygote.control, self._listen)
@@ -65,15 +71,15 @@ class Line:
         message = json.loads(payload)
         future = self.rollouts.pop(message["id"], None)
         if future is not None and not future.done():
-            future.set_result(message["status"])
+            future.set_result(Death(message["reason"], message["detail"]))
 
-    async def start(self, descriptor: int) -> tuple[int, asyncio.Future[int | None]]:
-        """Fork a rollout around its socket: its number, and a future for its exit status, which
-        is None when the zygote was lost before that."""
+    async def start(self, descriptor: int, limits: Limits) -> tuple[int, asyncio.Future[Death]]:
+        """Fork a rollout around its socket: its number, and a future for its end."""
         number = next(self._numbers)
-        dead: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        dead: asyncio.Future[Death] = asyncio.get_running_loop().create_future()
         self.rollouts[number] = dead
-        command = json.dumps({"op": "start", "id": number}).encode()
+        watched = {"cpu_s": limits.cpu_s, "memory_bytes": limits.memory_bytes}
+        command = json.dumps({"op": "start", "id": number, **watched}).encode()
         await self._send(command, [descriptor])
         return number, dead
 
@@ -99,7 +105,7 @@ class Line:
         sandbox.end(self.zygote)
         for future in self.rollouts.values():
             if not future.done():
-                future.set_result(None)
+                future.set_result(Death(""))
         self.rollouts.clear()
 
 
@@ -179,14 +185,14 @@ class WorkerPool:
         line = self._line()
         ours, theirs = socket.socketpair()
         with theirs:
-            number, dead = await line.start(theirs.fileno())
+            number, dead = await line.start(theirs.fileno(), episode.limits)
         reader, writer = await asyncio.open_unix_connection(sock=ours)
         serving = asyncio.create_task(episode.serve(reader, writer))
         alarm = asyncio.create_task(episode.clock.expire())
+        ends: tuple[asyncio.Future[Any], ...] = (serving, alarm, dead)
         try:
             writer.write(wire.encode({**start, **_terms(episode, files)}))
-            parts: tuple[asyncio.Future[Any], ...] = (serving, alarm, episode.over, dead)
-            await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((*ends, episode.over), return_when=asyncio.FIRST_COMPLETED)
             if alarm.done():
                 episode.finish("timeout", f"over {episode.limits.wall_s:g} s of its own time")
             if dead.done():
@@ -200,19 +206,19 @@ class WorkerPool:
             serving.cancel()
             await line.kill(number)
             await episode.stop()
-            await asyncio.wait({dead, alarm, serving}, timeout=_DEATH_S)
+            await asyncio.wait(ends, timeout=_DEATH_S)
             writer.close()
         self._judge(episode, dead)
 
-    def _judge(self, episode: Episode, dead: asyncio.Future[int | None]) -> None:
+    def _judge(self, episode: Episode, dead: asyncio.Future[Death]) -> None:
         """Why a rollout ended, when it didn't say so itself."""
-        status = dead.result() if dead.done() else None
+        death = dead.result() if dead.done() else Death("")
         if episode.over.done():
             episode.over.result()
-        elif status == supervisor.SETUP:
-            raise SandboxUnavailable(f"a worker could not be set up: {episode.setup_error}")
-        elif status in _WORDS:
-            episode.finish(*_WORDS[status])
+        elif death.reason == zygote.SETUP:
+            raise SandboxUnavailable(f"a worker could not be set up: {death.detail}")
+        elif death.reason in _WORDS:
+            episode.finish(*_WORDS[death.reason])
         else:
             raise WorkerLost("a rollout's process was ended from outside; run the task again")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import ModuleType
 
 RUN_PARAMETERS = 3
@@ -14,7 +15,7 @@ def problems(harness: ModuleType, entry_points: Mapping[str, Sequence[str]]) -> 
 
     ``entry_points`` maps ``build_agent`` or ``Agent.step`` to its parameter names, without self.
     """
-    found = []
+    found = _syntax(Path(getattr(harness, "__file__", ".")).parent)
     run = getattr(harness, "run", None)
     if not inspect.iscoroutinefunction(run):
         found.append("harness.py has no `async def run(instruction, model, world)`")
@@ -23,6 +24,18 @@ def problems(harness: ModuleType, entry_points: Mapping[str, Sequence[str]]) -> 
     for name, parameters in entry_points.items():
         problem = _entry_problem(harness, name, list(parameters))
         found += [problem] if problem else []
+    return found
+
+
+def _syntax(folder: Path) -> list[str]:
+    """Modules that only some episodes import must compile too."""
+    found = []
+    for path in sorted(folder.rglob("*.py")):
+        name = path.relative_to(folder)
+        try:
+            compile(path.read_bytes(), str(name), "exec")
+        except (SyntaxError, ValueError) as error:
+            found.append(f"{name} does not compile: {error}")
     return found
 
 

@@ -22,7 +22,7 @@ NEW_MOUNT, NEW_IPC, NEW_USER, NEW_PID, NEW_NET = (
     0x40000000,
 )
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND = 1, 2, 4, 32, 4096
-_PDEATHSIG, _SET_DUMPABLE, _CAPBSET_DROP, _SUBREAPER, _NO_NEW_PRIVS = 1, 4, 24, 36, 38
+_PDEATHSIG, _CAPBSET_DROP, _SUBREAPER, _NO_NEW_PRIVS = 1, 24, 36, 38
 _NOBODY = 65534
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -73,11 +73,6 @@ def die_with_parent(signal_number: int) -> None:
     _check(_libc.prctl(_PDEATHSIG, signal_number, 0, 0, 0), "PR_SET_PDEATHSIG")
 
 
-def forbid_tracing() -> None:
-    """Nobody without privilege may read or trace this process's memory."""
-    _check(_libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0), "PR_SET_DUMPABLE")
-
-
 def adopt_orphans() -> None:
     """Descendants whose parent ends become this process's children."""
     _check(_libc.prctl(_SUBREAPER, 1, 0, 0, 0), "PR_SET_CHILD_SUBREAPER")
@@ -93,7 +88,7 @@ def set_limits(limits: dict[str, Any]) -> None:
     seconds = int(limits["cpu_s"])
     pairs = {
         resource.RLIMIT_AS: (limits["memory_bytes"],) * 2,
-        resource.RLIMIT_CPU: (seconds, seconds + 1),
+        resource.RLIMIT_CPU: (seconds + 1, seconds + 30),  # the zygote's watch comes first
         resource.RLIMIT_NPROC: (limits["processes"],) * 2,
         resource.RLIMIT_FSIZE: (limits["tmp_bytes"],) * 2,
         resource.RLIMIT_NOFILE: (128, 128),

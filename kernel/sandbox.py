@@ -2,7 +2,7 @@
 
 ``bwrap``: no network, no files but the interpreter's and the kernel's (read-only), its own pid,
 ipc, uts and (for other users than root) user namespace, an empty environment. Each rollout then
-gets namespaces, limits and a uid of its own (``supervisor``, ``worker``).
+gets namespaces, limits and a uid of its own (``rollout``).
 
 ``none``: a separate process with rlimits in a folder of its own, killed with its descendants. It
 protects the engine from crashes and hangs, **not** from hostile code: evolved code then runs as
@@ -157,11 +157,14 @@ def _arguments(inside: str) -> list[str]:
     for name, value in _ENVIRONMENT.items():
         arguments += ["--setenv", name, value]
     for path in _system_paths():
+        for parent in reversed(path.parents[:-1]):  # else closed to the rollouts' own users
+            arguments += ["--perms", "0755", "--dir", str(parent)]
         if path.is_symlink():
             arguments += ["--symlink", str(path.readlink()), str(path)]
         else:
             arguments += ["--ro-bind-try", str(path), str(path)]
     kernel = str(Path(__file__).resolve().parent)
+    arguments += ["--perms", "0755", "--dir", "/coevo"]
     arguments += ["--ro-bind", kernel, "/coevo/kernel", "--dev", "/dev", "--proc", "/proc"]
     for folder in ("/tmp", "/harness", "/dev/shm"):
         arguments += ["--dir", folder]

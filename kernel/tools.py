@@ -54,3 +54,19 @@ def _validator(schema: str) -> Validator:
     from jsonschema import Draft202012Validator
 
     return Draft202012Validator(json.loads(schema))
+
+
+def example(schema: Mapping[str, Any]) -> Any:
+    """A small value that fits a schema: required properties only, first of the choices."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    kind = schema.get("type", "object" if "properties" in schema else "string")
+    kind = kind[0] if isinstance(kind, list) else kind
+    if kind == "object":
+        properties = schema.get("properties", {})
+        return {name: example(properties.get(name, {})) for name in schema.get("required", ())}
+    if kind == "array":
+        return [example(schema.get("items", {}))] * int(schema.get("minItems", 0))
+    if kind in ("integer", "number"):
+        return schema.get("minimum", 1)
+    return {"boolean": True, "null": None}.get(kind, "x")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 import socket
 import struct
@@ -34,10 +35,18 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"{digits[:20]} is out of range")
+    return number
+
+
 def decode(payload: bytes) -> Frame:
     """The object in a frame's payload. Raises FrameError."""
     try:
-        value = json.loads(payload.decode("utf-8"), parse_constant=_refuse_constant)
+        text = payload.decode("utf-8")
+        value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
         if _SURROGATE.search(payload):
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""The process that evolved code runs in: gives up every privilege, then imports the harness.
+"""The process that evolved code runs in, once it is confined: imports the harness and runs it.
 
 It talks to the host over one stream socket of its own. Nothing it says is believed without
 checking, so a harness that patches this module fools only itself.
@@ -11,14 +11,13 @@ import importlib
 import itertools
 import os
 import random
-import signal
 import socket
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from kernel import inspection, isolation, wire
+from kernel import inspection, wire
 from kernel.contract import (
     ContextLengthExceeded,
     ExecResult,
@@ -44,25 +43,9 @@ def preload() -> None:
     asyncio.new_event_loop().close()
 
 
-CONFINED = "confined"
-
-
-def main(
-    sock: socket.socket, start: dict[str, Any], folders: tuple[str, str], mode: str, report: int
-) -> NoReturn:
-    """Run the harness of one start frame in ``folders`` (its files, its tmp); never returns.
-
-    ``report`` is told CONFINED, or why not, before any evolved code is loaded.
-    """
+def main(sock: socket.socket, start: dict[str, Any], folders: tuple[str, str]) -> NoReturn:
+    """Run the harness of one start frame in ``folders`` (its files, its tmp); never returns."""
     try:
-        try:
-            _give_up_privileges(start["limits"], mode)
-            os.write(report, CONFINED.encode())
-        except OSError as error:
-            os.write(report, str(error).encode())
-            os._exit(1)
-        finally:
-            os.close(report)
         os.environ["HOME"] = os.environ["TMPDIR"] = folders[1]
         os.chdir(folders[1])
         sys.path.insert(0, folders[0])
@@ -70,23 +53,6 @@ def main(
         asyncio.run(_episode(sock, start))
     finally:
         os._exit(0)
-
-
-def _give_up_privileges(limits: dict[str, Any], mode: str) -> None:
-    if mode == "none":
-        os.setsid()
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        isolation.die_with_parent(signal.SIGKILL)
-        isolation.set_limits(limits)
-        return
-    isolation.be_killed_first()
-    if mode == "user":
-        isolation.enter_user_namespace()
-    isolation.drop_bounding_set()
-    isolation.set_limits(limits)
-    if mode == "root":
-        isolation.drop_uid()
-    isolation.drop_capabilities()
 
 
 class Channel:

@@ -1,12 +1,13 @@
-"""The warm process: it has loaded the kernel, forks once per rollout, and tells who died.
+"""The warm process: it has loaded the kernel, forks once per rollout, watches, tells who died.
 
 It runs under bubblewrap without network or foreign files and keeps its privilege there, because
 it never runs evolved code: each fork gives that up before the harness is imported. Started as
 ``zygote.main(mode)`` with a SOCK_SEQPACKET socket to the host as descriptor 0:
 
-host → ``{"op": "start", "id": n}`` with the rollout's own stream socket attached,
-``{"op": "kill", "id": n}``; zygote → ``{"op": "ready"}``, ``{"op": "dead", "id", "status"}``.
-A rollout is dead when its pid namespace is: nothing of it is left by then.
+host → ``{"op": "start", "id", "cpu_s", "memory_bytes"}`` with the rollout's own stream socket
+attached, ``{"op": "kill", "id"}``; zygote → ``{"op": "ready"}``, ``{"op": "dead", "id", "reason",
+"detail"}`` with a reason of ``REASONS``. A forked process is the init of a pid namespace of its
+own: dead means that nothing of the rollout is left.
 """
 
 from __future__ import annotations
@@ -18,12 +19,29 @@ import select
 import signal
 import socket
 import sys
+import time
 from dataclasses import dataclass, field
+from typing import Any
 
 # Loaded before the fork, so that no rollout pays for them.
-from kernel import isolation, supervisor, worker
+from kernel import isolation, rollout, usage, worker
 
-ROLLOUT_FD = 3
+EXITED, KILLED, MEMORY, CPU, SETUP = "exited", "killed", "memory", "cpu", "setup"
+REASONS = (EXITED, KILLED, MEMORY, CPU, SETUP)
+_TICK_S = 0.25
+
+
+@dataclass
+class Child:
+    """One forked rollout. ``report`` is where it says that it gave up its privileges."""
+
+    number: int
+    pid: int
+    watch: int
+    report: int
+    cpu_s: float
+    memory_bytes: int
+    reason: str = ""
 
 
 @dataclass
@@ -33,8 +51,7 @@ class Zygote:
     mode: str
     control: socket.socket
     poll: select.poll = field(default_factory=select.poll)
-    pids: dict[int, int] = field(default_factory=dict)  # rollout id -> pid of its init
-    waiting: dict[int, int] = field(default_factory=dict)  # pidfd -> rollout id
+    children: dict[int, Child] = field(default_factory=dict)  # by pidfd
     namespace: int = -1
 
     def run(self) -> None:
@@ -42,12 +59,16 @@ class Zygote:
             self.namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         self.poll.register(self.control, select.POLLIN)
         self.tell(op="ready")
+        due = 0.0
         while True:
-            for descriptor, _ in self.poll.poll():
+            for descriptor, _ in self.poll.poll(_TICK_S * 1000 if self.children else None):
                 if descriptor != self.control.fileno():
-                    self.reap(descriptor)
+                    self.reap(self.children.pop(descriptor))
                 elif not self.obey():
                     return
+            if self.children and time.monotonic() >= due:
+                self.enforce()
+                due = time.monotonic() + _TICK_S
 
     def tell(self, **message: object) -> None:
         self.control.send(json.dumps(message).encode())
@@ -59,53 +80,66 @@ class Zygote:
             return False
         command = json.loads(payload)
         if command["op"] == "start":
-            self.start(command["id"], descriptors[0])
-        elif command["id"] in self.pids:
-            os.kill(self.pids[command["id"]], self.kill_signal)
+            self.start(command, descriptors[0])
+        else:
+            for child in self.children.values():
+                if child.number == command["id"]:
+                    self.kill(child)
         return True
 
-    @property
-    def kill_signal(self) -> int:
-        # A namespace's init takes everything along; a plain supervisor has to do it by hand.
-        return signal.SIGTERM if self.mode == "none" else signal.SIGKILL
+    def kill(self, child: Child) -> None:
+        # A namespace's init takes everything along; a plain keeper has to do it by hand.
+        os.kill(child.pid, signal.SIGTERM if self.mode == "none" else signal.SIGKILL)
 
-    def start(self, rollout: int, descriptor: int) -> None:
+    def start(self, command: dict[str, Any], descriptor: int) -> None:
+        readable, writable = os.pipe()
         if self.mode != "none":
             isolation.unshare(isolation.NEW_PID)
         pid = os.fork()
         if pid == 0:
-            os.dup2(descriptor, ROLLOUT_FD)
-            os.closerange(ROLLOUT_FD + 1, 65536)
-            _silence(0)
-            supervisor.main(socket.socket(fileno=ROLLOUT_FD), self.mode)
+            rollout.main(descriptor, writable, self.mode)
         if self.mode != "none":
             isolation.rejoin(self.namespace, isolation.NEW_PID)
         os.close(descriptor)
+        os.close(writable)
         watch = os.pidfd_open(pid)
-        self.pids[rollout], self.waiting[watch] = pid, rollout
+        limits = command["cpu_s"], command["memory_bytes"]
+        self.children[watch] = Child(command["id"], pid, watch, readable, *limits)
         self.poll.register(watch, select.POLLIN)
 
-    def reap(self, watch: int) -> None:
-        rollout = self.waiting.pop(watch)
-        _, status = os.waitpid(self.pids.pop(rollout), 0)
-        self.poll.unregister(watch)
-        os.close(watch)
-        self.tell(op="dead", id=rollout, status=os.waitstatus_to_exitcode(status))
+    def reap(self, child: Child) -> None:
+        _, status = os.waitpid(child.pid, 0)
+        self.poll.unregister(child.watch)
+        os.close(child.watch)
+        with os.fdopen(child.report) as pipe:
+            word = pipe.read()
+        reason, detail = child.reason, ""
+        if word != rollout.CONFINED and status == rollout.SETUP_STATUS:
+            reason, detail = SETUP, word[:500]
+        elif not reason:
+            # An init ignores SIGKILL from within: it came from the host or the machine.
+            reason = KILLED if status == signal.SIGKILL else EXITED
+        self.tell(op="dead", id=child.number, reason=reason, detail=detail)
 
-
-def _silence(descriptor: int) -> None:
-    null = os.open("/dev/null", os.O_RDWR)
-    os.dup2(null, descriptor)
-    os.close(null)
+    def enforce(self) -> None:
+        """rlimits hold for one process; these hold for all processes of a rollout together."""
+        totals = usage.by_root([child.pid for child in self.children.values()])
+        for child in self.children.values():
+            total = totals[child.pid]
+            if not child.reason and total.cpu_s > child.cpu_s:
+                child.reason = CPU
+                self.kill(child)
+            elif not child.reason and total.memory_bytes(child.memory_bytes) > child.memory_bytes:
+                child.reason = MEMORY
+                self.kill(child)
 
 
 def main(mode: str) -> None:
     # Evolved code must find the kernel it was forked with, and nothing beside it.
     sys.path.pop(0)
-    sys.dont_write_bytecode = True
     worker.preload()
     control = socket.socket(fileno=os.dup(0))
-    control.set_inheritable(False)
+    rollout.silence(0)
     if mode == "none":
         isolation.adopt_orphans()
     gc.collect()
@@ -114,7 +148,7 @@ def main(mode: str) -> None:
     try:
         zygote.run()
     finally:
-        for pid in zygote.pids.values():
-            os.kill(pid, zygote.kill_signal)
-        for pid in zygote.pids.values():
-            os.waitpid(pid, 0)
+        for child in zygote.children.values():
+            zygote.kill(child)
+        for child in zygote.children.values():
+            os.waitpid(child.pid, 0)
