@@ -171,19 +171,23 @@ def to_bytes(record: object) -> bytes:
 def from_bytes(data: bytes, kind: type[T], name: str) -> T:
     """The record in ``data``. Raises ConfigError naming ``name`` and the field."""
     mend = "delete it and run `dvc repro` again"
+    label = kind.__name__.lower()
     try:
         body = json.loads(data)
-        if body.pop("schema", None) != SCHEMA or body.pop("kind", None) != kind.__name__.lower():
-            raise ConfigError(
-                f"{name}: not a {kind.__name__.lower()} record of schema {SCHEMA}; {mend}"
-            )
+    except ValueError as error:
+        raise ConfigError(f"{name}: not JSON ({error}); {mend}") from None
+    if (
+        not isinstance(body, dict)
+        or body.pop("schema", None) != SCHEMA
+        or body.pop("kind", None) != label
+    ):
+        raise ConfigError(f"{name}: not a record {label!r} of schema {SCHEMA}; {mend}")
+    try:
         return TypeAdapter(kind).validate_python(body)
-    except (ValueError, AttributeError) as error:
-        if isinstance(error, ValidationError):
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise ConfigError(f"{name}: {where}: {first['msg']}; {mend}") from None
-        raise ConfigError(f"{name}: not a JSON record ({error}); {mend}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(f"{name}: {where}: {first['msg']}; {mend}") from None
 
 
 def write(path: Path, record: object) -> None:

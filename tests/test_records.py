@@ -53,9 +53,9 @@ def test_writing_leaves_one_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"{", "not a JSON record"),
-        (b"[]", "not a JSON record"),
-        (to_bytes(Adapted(None, None)), "not a opened record of schema 1"),
+        (b"{", "not JSON"),
+        (b"[]", "not a record 'opened'"),
+        (to_bytes(Adapted(None, None)), "not a record 'opened' of schema 1"),
         (to_bytes(Opened(1, "evo", "p", "r")).replace(b'"round": 1', b'"round": "x"'), "round: "),
     ],
 )
