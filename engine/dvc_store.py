@@ -1,0 +1,147 @@
+"""Files in DVC's cache and remotes, named by the text of their ``.dvc`` file.
+
+The archive keeps that text in its commits, so no ``.dvc`` file has to lie in the work tree: data
+goes to the cache by DVC's own data layer and comes back from there, or from the default remote.
+Nothing here takes DVC's repository lock, so all of it works inside a running ``dvc repro``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from engine.errors import DataError
+
+if TYPE_CHECKING:
+    from dvc.repo import Repo
+    from dvc_data.hashfile.hash_info import HashInfo
+
+
+class DvcStore:
+    """The DVC repository at ``root``."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    @contextmanager
+    def _repo(self) -> Iterator[Repo]:
+        from dvc.exceptions import DvcException
+        from dvc.repo import Repo
+
+        try:
+            with Repo(str(self._root)) as repo:
+                yield repo
+        except DvcException as error:
+            raise DataError(f"{self._root}: DVC: {error}") from None
+
+    def add(self, path: Path) -> str:
+        """Put a file or folder into the cache; the text of its ``.dvc`` file.
+
+        Raises DataError where ``path`` is missing or the disk is full.
+        """
+        from dvc_data.hashfile.build import build
+        from dvc_data.hashfile.transfer import transfer
+
+        if not path.exists():
+            raise DataError(f"{path}: missing, so DVC can't keep it")
+        try:
+            with self._repo() as repo:
+                cache = repo.cache.local
+                staging, meta, built = build(cache, str(path), repo.fs, "md5")
+                transfer(staging, cache, {built.hash_info}, shallow=False)
+        except OSError as error:
+            raise DataError(f"{path}: DVC could not keep it ({error}); free some disk") from None
+        entry: dict[str, Any] = {"md5": built.hash_info.value, "size": meta.size}
+        if meta.nfiles is not None:
+            entry["nfiles"] = meta.nfiles
+        entry |= {"hash": "md5", "path": path.name}
+        text: str = yaml.safe_dump({"outs": [entry]}, sort_keys=False)
+        return text
+
+    def materialise(self, dvc_text: str, dest: Path) -> Path:
+        """What ``dvc_text`` names, at ``dest``: from the cache, else pulled from the default
+        remote. Raises DataError where neither has it."""
+        from dvc_data.hashfile import load
+        from dvc_data.hashfile.checkout import checkout
+
+        wanted = _hash_info(dvc_text)
+        with self._repo() as repo:
+            cache = repo.cache.local
+            if not _has(cache, wanted):
+                self._pull(repo, wanted, dest)
+            dest.parent.mkdir(parents=True, exist_ok=True)
+            partial = dest.with_name(f".{dest.name}.{os.getpid()}")
+            checkout(str(partial), repo.fs, load(cache, wanted), cache, force=True)
+            _replace(partial, dest)
+        return dest
+
+    def push(self, dvc_texts: Iterable[str], remote: str | None = None) -> int:
+        """Push exactly what the texts name to a remote; how many objects went.
+
+        Raises DataError where there is no remote or it fails.
+        """
+        from dvc_data.hashfile.transfer import transfer
+
+        wanted = {_hash_info(text) for text in dvc_texts}
+        with self._repo() as repo:
+            target = self._remote(repo, "push", remote)
+            result = transfer(repo.cache.local, target, wanted, shallow=False)
+        if result.failed:
+            raise DataError(
+                f"DVC: {len(result.failed)} objects did not reach the remote; try again"
+            )
+        return len(result.transferred)
+
+    def _pull(self, repo: Repo, wanted: HashInfo, dest: Path) -> None:
+        from dvc_data.hashfile.transfer import transfer
+
+        try:
+            source = self._remote(repo, "pull", None)
+        except DataError as error:
+            raise DataError(f"{dest.name}: not in DVC's cache, and {error}") from None
+        cache = repo.cache.local
+        transfer(source, cache, {wanted}, verify=True)
+        if wanted.isdir and cache.exists(wanted.value):
+            # A folder's list of files has to be here before its files can be asked for.
+            transfer(source, cache, set(_files(cache, wanted)), verify=True)
+        if not _has(cache, wanted):
+            raise DataError(
+                f"{dest.name} ({wanted.value}): neither in DVC's cache nor on the remote; whoever "
+                "has the run must `coevo push` it"
+            )
+
+    def _remote(self, repo: Repo, command: str, name: str | None) -> Any:
+        if not (name or repo.config["core"].get("remote")):
+            raise DataError(
+                "no DVC remote is configured: `dvc remote add --default NAME URL`, then try again"
+            )
+        return repo.cloud.get_remote_odb(name, command)
+
+
+def _files(cache: Any, folder: HashInfo) -> list[HashInfo]:
+    """What a folder in the cache is made of."""
+    from dvc_data.hashfile.tree import Tree
+
+    return [entry for _, _, entry in Tree.load(cache, folder) if entry is not None]
+
+
+def _has(cache: Any, wanted: HashInfo) -> bool:
+    """Whether the cache has the object, and for a folder every file of it."""
+    if not cache.exists(wanted.value):
+        return False
+    files = _files(cache, wanted) if wanted.isdir else []
+    return all(cache.exists(entry.value) for entry in files)
+
+
+def _replace(partial: Path, dest: Path) -> None:
+    """Move ``partial`` to ``dest``, in place of what is there."""
+    import shutil
+
+    if dest.is_dir() and not dest.is_symlink():
+        shutil.rmtree(dest)
+    partial.replace(dest)
