@@ -123,6 +123,13 @@ class DvcStore:
         return repo.cloud.get_remote_odb(name, command)
 
 
+def _hash_info(dvc_text: str) -> HashInfo:
+    from dvc_data.hashfile.hash_info import HashInfo
+
+    [out] = yaml.safe_load(dvc_text)["outs"]
+    return HashInfo("md5", out["md5"])
+
+
 def _files(cache: Any, folder: HashInfo) -> list[HashInfo]:
     """What a folder in the cache is made of."""
     from dvc_data.hashfile.tree import Tree
