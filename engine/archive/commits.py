@@ -53,12 +53,16 @@ def name_of(draft: HarnessDraft | CheckpointDraft | PairDraft) -> Name:
     return name
 
 
-def harness(store: Store, staging: Staging, draft: HarnessDraft) -> Content:
-    """The workspace as it is; ``duplicate_of`` must be settled."""
-    where = f"harness r{draft.round:03d}-{draft.slot}"
-    trees.check_paths(draft.files, where)
+def workspace(store: Store, staging: Staging, draft: HarnessDraft) -> trees.Workspace:
+    """Stage a harness's files; those it shares with its base are there already."""
+    trees.check_paths(draft.files, f"harness r{draft.round:03d}-{draft.slot}")
     if draft.base:
         staging.assume(trees.known_oids(store, str(store.commit(draft.base).tree_id)))
+    return trees.write_workspace(staging, draft.files)
+
+
+def harness(draft: HarnessDraft, tree: str) -> Content:
+    """The workspace as it is; ``duplicate_of`` must be settled."""
     rows: Rows = [
         *_head("harness", draft.round, draft.slot),
         ("Coevo-Base", draft.base or ""),
@@ -70,7 +74,7 @@ def harness(store: Store, staging: Staging, draft: HarnessDraft) -> Content:
     ]
     base = [draft.base] if draft.base else []
     parents = (*base, *(adoption.oid for adoption in draft.adopts))
-    return Content(trees.write_files(staging, draft.files), parents, draft.subject, rows)
+    return Content(tree, parents, draft.subject, rows)
 
 
 def _check(draft: HarnessDraft) -> str:

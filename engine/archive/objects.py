@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -70,15 +69,13 @@ class Staging:
 
     def flush(self) -> Kept:
         """Write everything as one pack. Raises OSError or GitError, leaving nothing behind."""
-        gitdir = self._store.gitdir
-        incoming = gitdir / "coevo" / "incoming"
-        incoming.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=incoming))
+        folder = self._store.incoming()
         try:
             self._pack(folder)
-            return _publish(folder, gitdir / "objects" / "pack")
-        finally:
+            return _publish(folder, self._store.gitdir / "objects" / "pack")
+        except (OSError, pygit2.GitError):
             shutil.rmtree(folder, ignore_errors=True)
+            raise
 
     def _pack(self, folder: Path) -> None:
         odb = pygit2.Odb()
@@ -110,12 +107,11 @@ class Kept:
 
 def _publish(folder: Path, packs: Path) -> Kept:
     """Move a finished pack in; the index comes last, since it makes the pack visible."""
-    packs.mkdir(parents=True, exist_ok=True)
     (index,) = folder.glob("*.idx")
     stem = packs / index.stem
     kept = Kept(stem)
     try:
-        stem.with_suffix(".keep").write_text(process.own().text(), encoding="utf-8")
+        _guard(folder, stem.with_suffix(".keep"))
         for source in (index.with_suffix(".pack"), index):
             with source.open("rb") as handle:
                 os.fsync(handle.fileno())
@@ -124,6 +120,18 @@ def _publish(folder: Path, packs: Path) -> Kept:
         kept.discard()
         raise
     return kept
+
+
+def _guard(folder: Path, keep: Path) -> None:
+    """Make the ``.keep`` file, which names this process; a link, since new files cost more."""
+    owner = folder / "owner"
+    if not owner.exists():
+        owner.write_text(process.own().text(), encoding="utf-8")
+    keep.unlink(missing_ok=True)
+    try:
+        keep.hardlink_to(owner)
+    except OSError:  # no links on this file system
+        keep.write_text(process.own().text(), encoding="utf-8")
 
 
 class _Staged(pygit2.OdbBackend):

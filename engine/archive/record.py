@@ -115,11 +115,10 @@ class Recorder:
             self.member(draft.base, "harness", f"base of {name.label}")
         for adoption in draft.adopts:
             self.member(adoption.oid, "harness", f"adopted by {name.label}", "rejected")
-        trees.check_paths(draft.files, f"harness {name.label}")
-        code = trees.code_id(draft.files)
+        tree, code = commits.workspace(self._store, tx.staging, draft)
         if not draft.rejected and draft.duplicate_of is None:
             draft = replace(draft, duplicate_of=siblings.get(code) or self.find_code(code))
-        oid = tx.add(name, commits.harness(self._store, tx.staging, draft))
+        oid = tx.add(name, commits.harness(draft, tree))
         if not draft.rejected:
             siblings.setdefault(code, oid)
         return oid

@@ -131,10 +131,10 @@ def _settle_packs(store: Store) -> int:
             keep.with_suffix(".pack").unlink(missing_ok=True)
         keep.unlink(missing_ok=True)
         settled += 1
-    for folder in (store.gitdir / "coevo" / "incoming").glob("*-*"):
-        if not process.running(int(folder.name.partition("-")[0])):
+    for folder in (store.gitdir / "coevo" / "incoming").glob("[0-9]*"):
+        if not process.running(int(folder.name)):
+            settled += any(path.name != "owner" for path in folder.iterdir())
             shutil.rmtree(folder, ignore_errors=True)
-            settled += 1
     return settled
 
 

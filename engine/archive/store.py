@@ -7,9 +7,11 @@ the repository is opened as if it were bare, which also keeps reflogs of derived
 from __future__ import annotations
 
 import errno
+import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 
 import pygit2
@@ -65,6 +67,7 @@ class Store:
                 f"{path} is a partial clone, so objects are missing: clone without --filter"
             )
 
+    @cached_property
     def identity(self) -> tuple[str, str]:
         """(name, email) that commits carry: user.name and user.email, else CoEvo's own."""
         config = self.repo.config.snapshot()
@@ -72,6 +75,14 @@ class Store:
             str(config[key]).strip() if key in config else "" for key in ("user.name", "user.email")
         )
         return (name or FALLBACK_IDENTITY[0], email or FALLBACK_IDENTITY[1])
+
+    def incoming(self) -> Path:
+        """This process's folder for packs that aren't in place yet; empty between two of them."""
+        folder = self.gitdir / "coevo" / "incoming" / str(os.getpid())
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
+            (self.gitdir / "objects" / "pack").mkdir(exist_ok=True)
+        return folder
 
     # --- refs ---------------------------------------------------------------------------------
 
@@ -187,7 +198,7 @@ def local_config(store: Store) -> pygit2.Config:
 
 def signature(store: Store, clock: float) -> str:
     """``Name <email> seconds zone`` of a commit made at ``clock``."""
-    name, email = (text.translate(_FORBIDDEN).strip() for text in store.identity())
+    name, email = (text.translate(_FORBIDDEN).strip() for text in store.identity)
     minutes = time.localtime(clock).tm_gmtoff // 60
     zone = f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02d}{abs(minutes) % 60:02d}"
     return f"{name or 'CoEvo'} <{email}> {int(clock)} {zone}"

@@ -6,7 +6,8 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from engine.archive.objects import (
     FILE_MODE,
@@ -42,6 +43,7 @@ def check_paths(files: Mapping[str, bytes], where: str) -> None:
                 raise ArchiveError(f"{where}: {folder!r} is both a file and a folder; rename one")
 
 
+@lru_cache(maxsize=4096)
 def _problem(part: str) -> str:
     """Why one component of a path is refused, '' when it is fine."""
     if part in ("", ".", ".."):
@@ -55,19 +57,21 @@ def _problem(part: str) -> str:
     return ""
 
 
-def write_files(staging: Staging, files: Mapping[str, bytes], extra: TreeEntries = {}) -> str:  # noqa: B006
+def write_files(
+    staging: Staging, files: Mapping[str, bytes], extra: TreeEntries | None = None
+) -> str:
     """Stage ``files`` (checked paths) as nested trees beside the ``extra`` root entries."""
-    return _write(staging, _nest(files), extra)
+    return staging.tree(_entries(staging, _nest(files)) | dict(extra or {}))
 
 
-def _write(staging: Staging, folder: Mapping[str, Any], extra: TreeEntries) -> str:
-    entries = dict(extra)
+def _entries(staging: Staging, folder: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    entries = {}
     for name, content in folder.items():
         if isinstance(content, dict):
-            entries[name] = (TREE_MODE, _write(staging, content, {}))
+            entries[name] = (TREE_MODE, staging.tree(_entries(staging, content)))
         else:
             entries[name] = (FILE_MODE, staging.blob(content))
-    return staging.tree(entries)
+    return entries
 
 
 def _nest(files: Mapping[str, bytes]) -> dict[str, Any]:
@@ -79,6 +83,23 @@ def _nest(files: Mapping[str, bytes]) -> dict[str, Any]:
             folder = folder.setdefault(part, {})
         folder[name] = content
     return root
+
+
+class Workspace(NamedTuple):
+    """A staged workspace: its tree, and the identity of its code."""
+
+    tree: str
+    code: str
+
+
+def write_workspace(staging: Staging, files: Mapping[str, bytes]) -> Workspace:
+    """Stage a workspace of checked paths."""
+    entries = _entries(staging, _nest(files))
+    return Workspace(staging.tree(entries), _code(entries))
+
+
+def _code(entries: TreeEntries) -> str:
+    return oid_of(TREE, tree_data({n: entry for n, entry in entries.items() if n not in NOTES}))
 
 
 class _Hasher(Staging):
@@ -93,8 +114,7 @@ class _Hasher(Staging):
 
 def code_id(files: Mapping[str, bytes]) -> str:
     """The git tree id of a workspace without its notes and report."""
-    code = {path: content for path, content in files.items() if path not in NOTES}
-    return write_files(_Hasher(), code)
+    return write_workspace(_Hasher(), files).code
 
 
 def code_id_of(store: Store, tree: str) -> str:
@@ -102,8 +122,7 @@ def code_id_of(store: Store, tree: str) -> str:
     entries = root_entries(store, tree)
     if not any(name in entries for name in NOTES):
         return tree
-    kept = {name: entry for name, entry in entries.items() if name not in NOTES}
-    return oid_of(TREE, tree_data(kept))
+    return _code(entries)
 
 
 def root_entries(store: Store, tree: str) -> dict[str, tuple[str, str]]:
