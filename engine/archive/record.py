@@ -60,8 +60,8 @@ class Recorder:
 
     def __init__(self, store: Store, state: State, clock: Callable[[], float]) -> None:
         self._store, self._state, self._clock = store, state, clock
-        self._codes: dict[str, dict[str, str]] = {}
-        self._codes_at: str | None = None
+        self._codes: dict[str, dict[str, str]] = {"harness": {}, "rejected": {}}
+        self._codes_at: str | None = None  # the state that the codes were read from
 
     def run(self, fill: Callable[[Transaction], list[str]]) -> list[str]:
         """Fill a transaction and land it; again from the start when another process was faster.
@@ -202,8 +202,8 @@ class Recorder:
         if self._codes_at != self._state.oid:
             self._codes = {"harness": {}, "rejected": {}}
             self._learn(dict(reversed(list(self._state.newest_first(self._codes)))))
-        found = self._codes.get("harness", {}).get(code)
-        return found or (self._codes.get("rejected", {}).get(code) if rejected else None)
+        found = self._codes["harness"].get(code)
+        return found or (self._codes["rejected"].get(code) if rejected else None)
 
     def _learn(self, added: dict[Name, str]) -> None:
         for name, oid in added.items():
