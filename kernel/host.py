@@ -140,6 +140,10 @@ class WorkerPool:
             line.close()
         self._lines.clear()
 
+    def pids(self) -> list[int]:
+        """The processes that the pool started; every rollout descends from one of them."""
+        return [line.zygote.process.pid for line in self._lines if not line.lost]
+
     async def run(
         self,
         files: Mapping[str, bytes],
@@ -163,7 +167,7 @@ class WorkerPool:
             try:
                 await self._course(episode, files, start)
             except WorkerLost:
-                if episode.touched:
+                if episode.touched or not self._lines:
                     raise
                 continue
             return episode.trajectory()

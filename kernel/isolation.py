@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import random
 import resource
 from pathlib import Path
 from typing import Any
@@ -103,18 +102,17 @@ def set_limits(limits: dict[str, Any]) -> None:
         resource.setrlimit(kind, (soft, hard))
 
 
-def _spare_uid() -> int:
-    """A uid that most likely nobody else uses: root has no process limit, and two rollouts
-    under one uid would share theirs. Drawn from the upper half of what is mapped here."""
+def spare_uids() -> range:
+    """Uids that most likely nobody uses: the upper half of what is mapped here."""
     lines = Path("/proc/self/uid_map").read_text().splitlines()
     first, _, count = (int(field) for field in lines[-1].split())
     end = min(first + count, 2**31 - 2)
-    return random.SystemRandom().randrange(first + (end - first) // 2, end)
+    return range(first + (end - first) // 2, end)
 
 
-def drop_uid() -> None:
-    """From root to a uid of this rollout's own, without groups."""
-    uid = _spare_uid()
+def drop_uid(uid: int) -> None:
+    """From root to another user, without groups. Each rollout needs a uid of its own: root has no
+    process limit, and two rollouts under one uid would share theirs."""
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
@@ -129,15 +127,16 @@ def enter_user_namespace() -> None:
 
 
 def drop_bounding_set() -> None:
+    drop = _libc.prctl
     for capability in range(64):
-        if _libc.prctl(_CAPBSET_DROP, capability, 0, 0, 0):
+        if drop(_CAPBSET_DROP, capability, 0, 0, 0):
             return
 
 
-def drop_capabilities() -> None:
+def drop_capabilities(system_calls: seccomp.Filter) -> None:
     """No capability left, none to be gained, and the system call filter on."""
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
     none = (ctypes.c_uint32 * 6)()
     _check(_libc.capset(ctypes.byref(header), ctypes.byref(none)), "capset")
     _check(_libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0), "PR_SET_NO_NEW_PRIVS")
-    seccomp.install(_libc)
+    seccomp.install(_libc, system_calls)

@@ -13,9 +13,9 @@ import signal
 import socket
 import tempfile
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
-from kernel import isolation, usage, wire, worker
+from kernel import isolation, seccomp, usage, wire, worker
 
 CONFINED = "confined"
 SETUP_STATUS = 70 << 8  # as waitpid gives it
@@ -34,7 +34,21 @@ def silence(descriptor: int) -> None:
     os.close(null)
 
 
-def main(descriptor: int, report: int, mode: str) -> NoReturn:
+class Plan(NamedTuple):
+    """What is worked out once, before any fork."""
+
+    mode: str
+    system_calls: seccomp.Filter | None
+    uids: range
+
+
+def plan(mode: str) -> Plan:
+    if mode == "none":
+        return Plan(mode, None, range(0))
+    return Plan(mode, seccomp.prepare(), isolation.spare_uids())
+
+
+def main(descriptor: int, report: int, plan: Plan, uid: int) -> NoReturn:
     """Become the rollout whose start frame arrives on ``descriptor``; never returns."""
     try:
         os.dup2(descriptor, 100)
@@ -43,13 +57,13 @@ def main(descriptor: int, report: int, mode: str) -> NoReturn:
         os.dup2(101, 4)
         os.closerange(5, 4096)
         sock = socket.socket(fileno=3)
-        if mode == "none":
+        if plan.system_calls is None:
             _keep(sock, 4)
         start = wire.receive(sock, _START_BYTES)
         _private_folders(start)
         _write_files(_HARNESS, start["files"])
         isolation.make_readonly(_HARNESS)
-        _confine(start["limits"], mode)
+        _confine(start["limits"], plan, uid)
     except (OSError, wire.FrameError) as error:
         os.write(4, str(error).encode()[:500])
         os._exit(SETUP_STATUS >> 8)
@@ -78,15 +92,16 @@ def _write_files(folder: str, files: dict[str, str]) -> None:
         path.write_bytes(text.encode("latin-1"))
 
 
-def _confine(limits: dict[str, Any], mode: str) -> None:
+def _confine(limits: dict[str, Any], plan: Plan, uid: int) -> None:
+    assert plan.system_calls is not None
     isolation.be_killed_first()
-    if mode == "user":
+    if plan.mode == "user":
         isolation.enter_user_namespace()
     isolation.drop_bounding_set()
     isolation.set_limits(limits)
-    if mode == "root":
-        isolation.drop_uid()
-    isolation.drop_capabilities()
+    if plan.mode == "root":
+        isolation.drop_uid(uid)
+    isolation.drop_capabilities(plan.system_calls)
 
 
 def _keep(sock: socket.socket, report: int) -> NoReturn:

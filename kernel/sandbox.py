@@ -61,10 +61,11 @@ def available() -> str:
 
 def launch(mode: str) -> Zygote:
     """Start a zygote and wait until it is ready. Raises SandboxUnavailable."""
+    command = _command(mode)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(
-            _command(mode),
+            command,
             stdin=theirs.fileno(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

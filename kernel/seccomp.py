@@ -61,14 +61,24 @@ def program(machine: str) -> bytes:
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
 
 
-class _Program(ctypes.Structure):
+class Filter(ctypes.Structure):
+    """A prepared program; made before the fork, installed after it."""
+
     _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
+    buffer: object  # what ``code`` points at
 
 
-def install(libc: ctypes.CDLL) -> None:
-    """Filter this process and its children for good. Needs no_new_privs. Raises OSError."""
+def prepare() -> Filter:
+    """The filter for this machine. Raises KeyError where there is none."""
     code = program(platform.machine())
+    filter_ = Filter(len(code) // 8, None)
     buffer = ctypes.create_string_buffer(code, len(code))
-    filter_ = _Program(len(code) // 8, ctypes.cast(buffer, ctypes.c_void_p))
+    filter_.code = ctypes.cast(buffer, ctypes.c_void_p)
+    filter_.buffer = buffer
+    return filter_
+
+
+def install(libc: ctypes.CDLL, filter_: Filter) -> None:
+    """Filter this process and its children for good. Needs no_new_privs. Raises OSError."""
     if libc.prctl(22, 2, ctypes.byref(filter_), 0, 0):  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
         raise OSError(ctypes.get_errno(), "seccomp filter refused")

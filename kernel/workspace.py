@@ -21,6 +21,8 @@ def code(files: Mapping[str, bytes]) -> dict[str, bytes]:
 
 def read(folder: Path) -> dict[str, bytes]:
     """Every file under ``folder`` but byte code. Raises ValueError at a symlink or special file."""
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is no folder")
     files = {}
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(set(folders) - {"__pycache__", ".git"})

@@ -15,6 +15,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import random
 import select
 import signal
 import socket
@@ -46,16 +47,17 @@ class Child:
 
 @dataclass
 class Zygote:
-    """``mode`` is "root" or "user" (who the zygote is inside bubblewrap), or "none"."""
+    """``plan.mode`` is "root" or "user" (who the zygote is inside bubblewrap), or "none"."""
 
-    mode: str
+    plan: rollout.Plan
     control: socket.socket
     poll: select.poll = field(default_factory=select.poll)
     children: dict[int, Child] = field(default_factory=dict)  # by pidfd
     namespace: int = -1
+    next_uid: int = field(default_factory=lambda: random.SystemRandom().randrange(2**31))
 
     def run(self) -> None:
-        if self.mode != "none":
+        if self.plan.mode != "none":
             self.namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         self.poll.register(self.control, select.POLLIN)
         self.tell(op="ready")
@@ -89,16 +91,18 @@ class Zygote:
 
     def kill(self, child: Child) -> None:
         # A namespace's init takes everything along; a plain keeper has to do it by hand.
-        os.kill(child.pid, signal.SIGTERM if self.mode == "none" else signal.SIGKILL)
+        os.kill(child.pid, signal.SIGTERM if self.plan.mode == "none" else signal.SIGKILL)
 
     def start(self, command: dict[str, Any], descriptor: int) -> None:
         readable, writable = os.pipe()
-        if self.mode != "none":
+        self.next_uid += 1
+        uid = self.plan.uids[self.next_uid % len(self.plan.uids)] if self.plan.uids else 0
+        if self.plan.mode != "none":
             isolation.unshare(isolation.NEW_PID)
         pid = os.fork()
         if pid == 0:
-            rollout.main(descriptor, writable, self.mode)
-        if self.mode != "none":
+            rollout.main(descriptor, writable, self.plan, uid)
+        if self.plan.mode != "none":
             isolation.rejoin(self.namespace, isolation.NEW_PID)
         os.close(descriptor)
         os.close(writable)
@@ -142,9 +146,9 @@ def main(mode: str) -> None:
     rollout.silence(0)
     if mode == "none":
         isolation.adopt_orphans()
+    zygote = Zygote(rollout.plan(mode), control)
     gc.collect()
     gc.freeze()
-    zygote = Zygote(mode, control)
     try:
         zygote.run()
     finally:
