@@ -1,0 +1,36 @@
+"""Run a server so that it can't outlive the engine: ``python guard.py COMMAND...``.
+
+The engine holds the other end of standard input. When it closes, by intent or because the engine
+was killed, the guard kills its whole process group. It stands alone, as a script, so that it
+starts in milliseconds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import sys
+
+_PR_SET_PDEATHSIG = 1
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def main(command: list[str]) -> int:
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent)
+    ended = os.pidfd_open(child.pid)
+    while True:
+        ready, _, _ = select.select([0, ended], [], [])
+        if ended in ready:
+            return child.wait()
+        if not os.read(0, 4096):
+            os.killpg(0, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
