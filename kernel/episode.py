@@ -27,7 +27,7 @@ from kernel.trajectory import Event, Requests, Trajectory
 
 _ERROR_CHARS = 2000
 _MAX_OPEN = 64  # requests of one rollout at the same time
-_STORED_MESSAGES = 4  # a trajectory's own requests may fill this many message limits
+_STORED_MESSAGES = 4  # what a harness says may fill this many message limits in all
 
 
 class _Fault(Exception):
@@ -130,11 +130,7 @@ class Episode:
 
     async def _chat(self, number: int, frame: wire.Frame) -> dict[str, Any]:
         messages, offered = _typed(frame, "messages", list), _typed(frame, "tools", list)
-        event = self._packer.pack(number, messages, offered)
-        self._stored += len(json.dumps(event))
-        if self._stored > _STORED_MESSAGES * self.limits.message_bytes:
-            raise _Fault(f"requests of more than {self._stored} bytes in all")
-        self._events.append(event)
+        self._keep(self._packer.pack(number, messages, offered))
         started = time.monotonic()
         try:
             turn.check_request(messages, offered)
@@ -182,7 +178,7 @@ class Episode:
         name, arguments = _text(frame, "name"), _typed(frame, "arguments", dict)
         observation = self._cut(await self._observe(name, arguments))
         event = {"kind": "call", "turn": self.requests, "name": name, "arguments": arguments}
-        self._events.append({**event, "observation": observation})
+        self._keep({**event, "observation": observation})
         return {"observation": observation}
 
     async def _observe(self, name: str, arguments: dict[str, Any]) -> str:
@@ -206,9 +202,15 @@ class Episode:
             stdout, stderr = self._cut(result.stdout), self._cut(result.stderr)
             code = result.return_code
         outcome = {"stdout": stdout, "stderr": stderr, "return_code": code}
-        event = {"kind": "exec", "turn": self.requests, "command": command, **outcome}
-        self._events.append(event)
+        self._keep({"kind": "exec", "turn": self.requests, "command": command, **outcome})
         return outcome
+
+    def _keep(self, event: Event) -> None:
+        """Record what the harness said; it can't fill the host's memory with it."""
+        self._stored += len(json.dumps(event))
+        if self._stored > _STORED_MESSAGES * self.limits.message_bytes:
+            raise _Fault(f"a record of more than {self._stored} bytes in all")
+        self._events.append(event)
 
     def _cut(self, text: str) -> str:
         data = text.encode("utf-8", "replace")

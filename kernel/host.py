@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import json
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -34,9 +34,11 @@ from kernel.trajectory import Trajectory
 
 _DEATH_S = 20.0
 _PARTING_S = 2.0
+_TRIES = 3
 _WORDS = {
     zygote.EXITED: ("harness_error", "the harness process left without a word"),
     zygote.MEMORY: ("harness_error", "over the memory limit"),
+    zygote.PROCESSES: ("harness_error", "over the process limit"),
     zygote.CPU: ("timeout", "over the CPU limit"),
 }
 
@@ -78,9 +80,12 @@ class Line:
         number = next(self._numbers)
         dead: asyncio.Future[Death] = asyncio.get_running_loop().create_future()
         self.rollouts[number] = dead
-        watched = {"cpu_s": limits.cpu_s, "memory_bytes": limits.memory_bytes}
+        names = ("cpu_s", "memory_bytes", "processes")
+        watched = {name: getattr(limits, name) for name in names}
         command = json.dumps({"op": "start", "id": number, **watched}).encode()
         await self._send(command, [descriptor])
+        if self.lost and not dead.done():
+            dead.set_result(Death(""))
         return number, dead
 
     async def kill(self, number: int) -> None:
@@ -162,28 +167,40 @@ class WorkerPool:
         raises.
         """
         start = {"instruction": instruction, "inspect": None}
-        while True:
-            episode = Episode(model, world, limits, sampling, seed)
-            try:
-                await self._course(episode, files, start)
-            except WorkerLost:
-                if episode.touched or not self._lines:
-                    raise
-                continue
-            return episode.trajectory()
+        episode = await self._course(
+            lambda: Episode(model, world, limits, sampling, seed), files, start
+        )
+        return episode.trajectory()
 
     async def inspect(
         self, files: Mapping[str, bytes], entry_points: Mapping[str, Sequence[str]], limits: Limits
     ) -> list[str]:
         """Import a harness in a worker and hold it against its contract: the problems found."""
-        episode = Episode(_NoModel(), _NoWorld(), replace(limits, turns=0), Sampling(), 0)
+        none = replace(limits, turns=0)
         points = {name: list(parameters) for name, parameters in entry_points.items()}
-        await self._course(episode, files, {"instruction": "", "inspect": points})
+        start = {"instruction": "", "inspect": points}
+        episode = await self._course(
+            lambda: Episode(_NoModel(), _NoWorld(), none, Sampling(), 0), files, start
+        )
         if episode.inspected is not None:
             return episode.inspected
         return [f"harness.py can't be imported: {episode.error or episode.end}"]
 
     async def _course(
+        self, begin: Callable[[], Episode], files: Mapping[str, bytes], start: dict[str, Any]
+    ) -> Episode:
+        """A rollout to its end; one that was lost before it touched anything is begun again."""
+        for attempt in itertools.count(1):
+            episode = begin()
+            try:
+                await self._try(episode, files, start)
+                break
+            except WorkerLost:
+                if episode.touched or not self._lines or attempt == _TRIES:
+                    raise
+        return episode
+
+    async def _try(
         self, episode: Episode, files: Mapping[str, bytes], start: dict[str, Any]
     ) -> None:
         line = self._line()

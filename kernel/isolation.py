@@ -82,19 +82,23 @@ def be_killed_first() -> None:
     Path("/proc/self/oom_score_adj").write_text("1000")
 
 
-def set_limits(limits: dict[str, Any]) -> None:
-    """Resource limits of one process of a rollout; ``limits`` are the fields of Limits."""
+def set_limits(limits: dict[str, Any], count_processes: bool = True) -> None:
+    """Resource limits of one process of a rollout; ``limits`` are the fields of Limits.
+
+    Processes can only be counted by uid, so only where the rollout has a uid of its own.
+    """
     seconds = int(limits["cpu_s"])
     pairs = {
         resource.RLIMIT_AS: (limits["memory_bytes"],) * 2,
         resource.RLIMIT_CPU: (seconds + 1, seconds + 30),  # the zygote's watch comes first
-        resource.RLIMIT_NPROC: (limits["processes"],) * 2,
         resource.RLIMIT_FSIZE: (limits["tmp_bytes"],) * 2,
         resource.RLIMIT_NOFILE: (128, 128),
         resource.RLIMIT_CORE: (0, 0),
         resource.RLIMIT_MEMLOCK: (0, 0),
         resource.RLIMIT_MSGQUEUE: (0, 0),
     }
+    if count_processes:
+        pairs[resource.RLIMIT_NPROC] = (limits["processes"],) * 2
     for kind, (soft, hard) in pairs.items():
         _, ceiling = resource.getrlimit(kind)
         if ceiling != resource.RLIM_INFINITY:

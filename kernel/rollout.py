@@ -7,6 +7,7 @@ after all of that is reported does the worker import the harness.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
@@ -51,11 +52,10 @@ def plan(mode: str) -> Plan:
 def main(descriptor: int, report: int, plan: Plan, uid: int) -> NoReturn:
     """Become the rollout whose start frame arrives on ``descriptor``; never returns."""
     try:
-        os.dup2(descriptor, 100)
-        os.dup2(report, 101)
-        os.dup2(100, 3)
-        os.dup2(101, 4)
-        os.closerange(5, 4096)
+        kept = [fcntl.fcntl(number, fcntl.F_DUPFD, 5) for number in (descriptor, report)]
+        os.dup2(kept[0], 3)
+        os.dup2(kept[1], 4)
+        os.closerange(5, 65536)  # the zygote's: other rollouts' pidfds, its control socket
         sock = socket.socket(fileno=3)
         if plan.system_calls is None:
             _keep(sock, 4)
@@ -145,7 +145,7 @@ def _run_plainly(
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.setsid()
     isolation.die_with_parent(signal.SIGKILL)
-    isolation.set_limits(start["limits"])
+    isolation.set_limits(start["limits"], count_processes=False)
     os.write(report, CONFINED.encode())
     os.close(report)
     worker.main(sock, start, folders)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from kernel import wire
 from kernel.contract import ToolSchema
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def parse(arguments: str) -> dict[str, Any] | None:
         value = json.loads(arguments or "{}", parse_constant=_refuse)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict) and wire.shallow(value) else None
 
 
 def _refuse(name: str) -> None:

@@ -33,17 +33,24 @@ def message(number: int, completion: Completion) -> tuple[Message, list[dict[str
     A call whose arguments can't be parsed stays in the text: as a call it would make the next
     request unreadable for the endpoint.
     """
-    content, raw, calls = completion.content, [], []
+    content, raw, calls = _clean(completion.content), [], []
     for index, call in enumerate(completion.tool_calls):
-        arguments = tools.parse(call.arguments)
+        name, written = _clean(call.name), _clean(call.arguments) or "{}"
+        arguments = tools.parse(written)
         if arguments is None:
-            content += f"\n<tool_call>\n{call.name} {call.arguments}\n</tool_call>"
+            written = f'{{"name": {json.dumps(name)}, "arguments": {written}}}'
+            content += f"\n<tool_call>\n{written}\n</tool_call>"
             continue
-        name = call.id or f"call_{number}_{index}"
-        function = {"name": call.name, "arguments": json.dumps(arguments, ensure_ascii=False)}
-        raw.append({"id": name, "type": "function", "function": function})
-        calls.append({"id": name, "name": call.name, "arguments": arguments})
+        key = call.id or f"call_{number}_{index}"
+        function = {"name": name, "arguments": written}
+        raw.append({"id": key, "type": "function", "function": function})
+        calls.append({"id": key, "name": name, "arguments": arguments})
     result: Message = {"role": "assistant", "content": content.strip("\n") if raw else content}
     if raw:
         result["tool_calls"] = raw
     return result, calls
+
+
+def _clean(text: str) -> str:
+    """Without lone surrogates, which no file or socket takes."""
+    return text.encode("utf-8", "replace").decode()

@@ -14,6 +14,7 @@ import socket
 import struct
 from typing import Any, NoReturn
 
+MAX_DEPTH = 64
 HEADER = struct.Struct(">I")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
@@ -51,9 +52,22 @@ def decode(payload: bytes) -> Frame:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except (ValueError, RecursionError) as error:
         raise FrameError(f"not a JSON frame: {str(error)[:200]}") from None
+    if not shallow(value):
+        raise FrameError(f"a frame nested deeper than {MAX_DEPTH}")
     if not isinstance(value, dict):
         raise FrameError(f"a frame holds a {type(value).__name__}, not an object")
     return value
+
+
+def shallow(value: object) -> bool:
+    """Whether a JSON value is nested no deeper than MAX_DEPTH: whoever handles it next recurses."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(MAX_DEPTH):
+        below = [part.values() if isinstance(part, dict) else part for part in level]
+        level = [part for parts in below for part in parts if isinstance(part, dict | list)]
+        if not level:
+            return True
+    return False
 
 
 def _checked(header: bytes, limit: int) -> int:

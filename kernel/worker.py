@@ -50,7 +50,8 @@ def main(sock: socket.socket, start: dict[str, Any], folders: tuple[str, str]) -
         os.chdir(folders[1])
         sys.path.insert(0, folders[0])
         random.seed(start["seed"])
-        asyncio.run(_episode(sock, start))
+        # Not asyncio.run: nothing is tidied up here, the process ends with the episode.
+        asyncio.new_event_loop().run_until_complete(_episode(sock, start))
     finally:
         os._exit(0)
 
@@ -60,6 +61,7 @@ class Channel:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
+        writer.transport.set_write_buffer_limits(0)  # so that drain means sent
         self._numbers = itertools.count()
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._listening = asyncio.create_task(self._listen())

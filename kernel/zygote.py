@@ -4,10 +4,10 @@ It runs under bubblewrap without network or foreign files and keeps its privileg
 it never runs evolved code: each fork gives that up before the harness is imported. Started as
 ``zygote.main(mode)`` with a SOCK_SEQPACKET socket to the host as descriptor 0:
 
-host → ``{"op": "start", "id", "cpu_s", "memory_bytes"}`` with the rollout's own stream socket
-attached, ``{"op": "kill", "id"}``; zygote → ``{"op": "ready"}``, ``{"op": "dead", "id", "reason",
-"detail"}`` with a reason of ``REASONS``. A forked process is the init of a pid namespace of its
-own: dead means that nothing of the rollout is left.
+host → ``{"op": "start", "id", "cpu_s", "memory_bytes", "processes"}`` with the rollout's own stream
+socket attached, ``{"op": "kill", "id"}``; zygote → ``{"op": "ready"}``, ``{"op": "dead", "id",
+"reason", "detail"}`` with a reason of ``REASONS``. A forked process is the init of a pid namespace
+of its own: dead means that nothing of the rollout is left.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from typing import Any
 # Loaded before the fork, so that no rollout pays for them.
 from kernel import isolation, rollout, usage, worker
 
-EXITED, KILLED, MEMORY, CPU, SETUP = "exited", "killed", "memory", "cpu", "setup"
-REASONS = (EXITED, KILLED, MEMORY, CPU, SETUP)
+EXITED, KILLED, SETUP = "exited", "killed", "setup"
+MEMORY, CPU, PROCESSES = "memory", "cpu", "processes"
+REASONS = (EXITED, KILLED, SETUP, MEMORY, CPU, PROCESSES)
 _TICK_S = 0.25
 
 
@@ -42,6 +43,7 @@ class Child:
     report: int
     cpu_s: float
     memory_bytes: int
+    processes: int
     reason: str = ""
 
 
@@ -60,6 +62,7 @@ class Zygote:
         if self.plan.mode != "none":
             self.namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         self.poll.register(self.control, select.POLLIN)
+        rollout.silence(2)  # so far for what can go wrong at the start
         self.tell(op="ready")
         due = 0.0
         while True:
@@ -107,7 +110,7 @@ class Zygote:
         os.close(descriptor)
         os.close(writable)
         watch = os.pidfd_open(pid)
-        limits = command["cpu_s"], command["memory_bytes"]
+        limits = command["cpu_s"], command["memory_bytes"], command["processes"]
         self.children[watch] = Child(command["id"], pid, watch, readable, *limits)
         self.poll.register(watch, select.POLLIN)
 
@@ -129,13 +132,18 @@ class Zygote:
         """rlimits hold for one process; these hold for all processes of a rollout together."""
         totals = usage.by_root([child.pid for child in self.children.values()])
         for child in self.children.values():
-            total = totals[child.pid]
-            if not child.reason and total.cpu_s > child.cpu_s:
-                child.reason = CPU
-                self.kill(child)
-            elif not child.reason and total.memory_bytes(child.memory_bytes) > child.memory_bytes:
-                child.reason = MEMORY
-                self.kill(child)
+            if not child.reason:
+                child.reason = _excess(child, totals[child.pid])
+                if child.reason:
+                    self.kill(child)
+
+
+def _excess(child: Child, total: usage.Usage) -> str:
+    if total.cpu_s > child.cpu_s:
+        return CPU
+    if len(total.pids) > child.processes + 1:
+        return PROCESSES
+    return MEMORY if total.memory_bytes(child.memory_bytes) > child.memory_bytes else ""
 
 
 def main(mode: str) -> None:

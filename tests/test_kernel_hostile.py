@@ -18,7 +18,7 @@ from kernel_cases import (
 
 from kernel.contract import Limits, Sampling
 from kernel.host import WorkerPool
-from kernel.scripted import ScriptedModel, ScriptedWorld, text
+from kernel.scripted import ScriptedModel, ScriptedWorld, call, text
 
 
 def gone(marker: str) -> bool:
@@ -267,6 +267,41 @@ def test_requests_that_never_repeat_cannot_fill_the_record():
     trajectory = play(harness(body), [text("x")], limits=limits)
     assert trajectory.end == "harness_error"
     assert "bytes in all" in trajectory.error
+
+
+def test_calls_of_any_size_cannot_fill_the_record():
+    body = """
+    for n in range(100):
+        await world.call("look", {"room": str(n) * 400_000})
+    """
+    trajectory = play(harness(body), limits=Limits(turns=6, message_bytes=1_000_000))
+    assert (trajectory.end, "bytes in all" in trajectory.error) == ("harness_error", True)
+
+
+def test_deep_nesting_is_refused_before_it_can_hurt():
+    body = """
+    deep = []
+    for _ in range(500):
+        deep = [deep]
+    await world.call("look", {"room": deep})
+    """
+    trajectory = play(harness(body))
+    assert (trajectory.end, "nested" in trajectory.error) == ("harness_error", True)
+    parsed = play(harness("await model.chat([])"), [call("look", "[" * 500 + "]" * 500)])
+    assert (parsed.end, parsed.violations) == ("no_answer", 1)
+
+
+def test_forks_are_counted_without_a_sandbox_too():
+    body = """
+    import os, time
+    for _ in range(30):
+        if os.fork() == 0:
+            time.sleep(60)
+            os._exit(0)
+    time.sleep(60)
+    """
+    trajectory = play(harness(body), limits=Limits(processes=10, wall_s=20), sandbox="none")
+    assert (trajectory.end, trajectory.error) == ("harness_error", "over the process limit")
 
 
 def test_patching_the_kernel_fools_only_itself():

@@ -1,6 +1,7 @@
 """One rollout, well-behaved or clumsy: what the host records and how it ends."""
 
 import asyncio
+import json
 import time
 
 import pytest
@@ -228,6 +229,67 @@ def test_the_harness_own_time_is_limited():
     trajectory = play(harness("import asyncio; await asyncio.sleep(60)"), limits=limits)
     assert (trajectory.end, trajectory.error) == ("timeout", "over 0.5 s of its own time")
     assert time.monotonic() - started < 5
+
+
+def test_ordinary_python_works_inside():
+    body = """
+    import asyncio, json, logging, multiprocessing, subprocess, sys, tempfile
+    print("to nowhere"); print("to nowhere", file=sys.stderr, flush=True)
+    logging.getLogger().warning("to nowhere")
+    plain = subprocess.run([sys.executable, "-c", "print(1)"], capture_output=True, text=True)
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", "print(2)", stdout=asyncio.subprocess.PIPE)
+    piped, _ = await child.communicate()
+    thread = await asyncio.to_thread(lambda: 3)
+    with tempfile.NamedTemporaryFile("w+") as file, multiprocessing.Lock():
+        file.write("4")
+    said = [plain.stdout, piped.decode(), thread, tempfile.gettempdir()]
+    await world.exec(json.dumps(said))
+    """
+    assert tell(harness(body)) == ["1\n", "2\n", 3, "/tmp"]
+
+
+def test_a_workspace_may_hold_any_bytes_and_folders():
+    files = {
+        "harness.py": b"import mechanisms.one\nrun = mechanisms.one.run\n",
+        "mechanisms/one.py": PLAIN,
+        "data/examples.bin": bytes(range(256)),
+    }
+    assert play(files).end == "answered"
+
+
+def test_many_rollouts_at_once():
+    async def main() -> list[str]:
+        async with WorkerPool() as pool:
+            runs = [
+                pool.run(
+                    {"harness.py": PLAIN},
+                    "x",
+                    ScriptedModel(GOOD_STEPS, latency_s=0.5),
+                    ScriptedWorld(RULES),
+                    LIMITS,
+                    Sampling(),
+                    n,
+                )
+                for n in range(120)
+            ]
+            return [trajectory.end for trajectory in await asyncio.gather(*runs)]
+
+    assert asyncio.run(main()) == ["answered"] * 120
+
+
+def test_a_models_odd_text_is_kept_and_harmless():
+    odd = call("look", '{"room": "\\ud800"}')
+    body = """
+    for _ in range(2):
+        reply = await model.chat([])
+        for one in reply.tool_calls:
+            await world.call(one.name, one.arguments)
+    """
+    trajectory = play(harness(body), [text("a\ud800b"), odd])
+    assert (trajectory.error, trajectory.turns, trajectory.violations) == ("", 2, 1)
+    assert trajectory.events[1]["message"]["content"] == "a?b"
+    json.dumps(trajectory.to_json(), ensure_ascii=False).encode()
 
 
 def test_a_dead_endpoint_is_no_score():

@@ -55,6 +55,7 @@ def test_a_frame_crosses_a_socket():
         b'{"a":' * 100_000,
         b"[" * 100_000,
         b'{"a": ' + b"9" * 5000 + b"}",
+        b'{"a": ' + b"[" * 70 + b"]" * 70 + b"}",
     ],
 )
 def test_garbage_is_refused(payload):
