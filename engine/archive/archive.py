@@ -83,7 +83,7 @@ class Archive:
                 return self.recover()
         self._follow_pulled()
         done = recovering.recover(self._store, self._state)
-        branches.upkeep(self._store, self.run)
+        branches.upkeep(self._store, self._state)
         return done
 
     def _follow_pulled(self) -> None:
@@ -115,7 +115,7 @@ class Archive:
         except Moved:
             self._state.refresh()
         branches.rebuild(self._store, self._state)
-        branches.upkeep(self._store, self.run)
+        branches.upkeep(self._store, self._state)
         return len(names)
 
     def configure(self) -> None:

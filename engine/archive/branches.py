@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 import pygit2
 
-from engine.archive import refs, trailers
+from engine.archive import packed, refs, trailers
 from engine.archive.refs import Name
 from engine.archive.state import State
 from engine.archive.store import Store
 from engine.errors import ArchiveError
 
-LOOSE_REFS = 512
+LOOSE_REFS = 256
 PACKS = 40
 _log = logging.getLogger(__name__)
 
@@ -127,21 +127,34 @@ def check(store: Store, run: str) -> None:
             )
 
 
-def upkeep(store: Store, run: str) -> None:
+def upkeep(store: Store, state: State) -> None:
     """Pack refs and small packs once enough have gathered; each addition pays a small share.
 
     Geometric repacking drops nothing, reachable or not. A failure (no git command, no room) costs
     speed only, so it is logged.
     """
-    if _count(store.gitdir / "objects" / "pack") <= 2 * PACKS:
-        return
-    commands = [["repack", "-d", "-q", "--geometric=2", "--no-write-bitmap-index"]]
-    if _count(store.gitdir / refs.branches(run) / "harness") > LOOSE_REFS:
-        commands.append(["pack-refs", "--all", "--prune"])
-    for command in commands:
-        if problem := git(store, *command):
-            _log.warning("upkeep of %s: git %s failed: %s", store.gitdir, command[0], problem)
-    store.reopen()
+    if _count(store.gitdir / "objects" / "pack") > 2 * PACKS:
+        arguments = ("-d", "-n", "-q", "--geometric=2", "--no-write-bitmap-index")
+        if problem := git(store, "repack", *arguments):
+            _log.warning("%s: git repack failed, so it gets slower: %s", store.gitdir, problem)
+        store.reopen()
+    try:
+        _pack_refs(store, state)
+    except OSError as err:
+        _log.warning("%s: refs can't be packed now, so it gets slower: %s", store.gitdir, err)
+
+
+def _pack_refs(store: Store, state: State) -> None:
+    """Pack this run's branches once a folder of loose ones has grown; the newest are in it."""
+    folders = {kind: store.gitdir / refs.branches(state.run) / kind for kind in refs.BRANCH_KINDS}
+    folders["rejected"] = store.gitdir / refs.hidden(state.run) / "rejected"
+    for kind, folder in folders.items():
+        if _count(folder) > LOOSE_REFS:
+            names = {refs.parse_label(kind, entry.name) for entry in folder.iterdir()}
+            found = {name: state.get(name) for name in names if name}
+            packed.pack(
+                store.gitdir, {refs.full(state.run, n): oid for n, oid in found.items() if oid}
+            )
 
 
 def _count(folder: Path) -> int:

@@ -98,7 +98,7 @@ class Recorder:
             if self._codes_at == before:
                 self._learn(added)
             branches.follow(self._store, state.run, added, state.tip)
-        branches.upkeep(self._store, state.run)
+        branches.upkeep(self._store, state)
 
     # --- the kinds ----------------------------------------------------------------------------
 
