@@ -60,7 +60,7 @@ async def answer(folder: Path, instruction: str) -> Any:
     params = Params.model_validate(settings["params"])
     domain = find_domain(params.domain)
     task = domain.practice(task, instruction or task.instruction)
-    server = make_server(params.serving, folder.resolve())
+    server = make_server(params.serving, folder.resolve() / ".coevo")
     await server.start()
     try:
         async with kernel.host.WorkerPool(sandbox=params.sandbox) as pool:

@@ -66,6 +66,13 @@ class Context:
         names = ("params.yaml", "dvc.yaml", "dvc.lock")
         return {n: (self.root / n).read_bytes() for n in names if (self.root / n).exists()}
 
+    def generation(self) -> str | None:
+        """In latest-only runs the one harness that editors may build on, the incumbent's; None:
+        any in the archive."""
+        if self.params.mode != "latest-only":
+            return None
+        return self.archive.pair(self.opened().incumbent).harness
+
     # --- splits -------------------------------------------------------------------------------
 
     @cached_property
@@ -98,7 +105,7 @@ class Context:
         return Scheduler(
             self.domain,
             self.journal if journalled else None,
-            make_server(self.params.serving, self.root),
+            make_server(self.params.serving, self.root / ".coevo"),
             self.observer,
             secret=self.split("validation").salt,
             run_seed=self.params.seed,
@@ -111,7 +118,7 @@ class Context:
             split=split,
             sampling=(sampling or self.params.sampling).sampling(),
             limits=self.params.limits.limits(self.domain.turn_limit),
-            backend=make_server(self.params.serving, self.root).fingerprint,
+            backend=make_server(self.params.serving, self.root / ".coevo").fingerprint,
             domain=self.domain.name,
             kernel=kernel.digest(),
         )

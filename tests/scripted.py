@@ -34,7 +34,11 @@ class ScriptedServer:
         self._latency = float(params.options.get("latency_s", 0.0))
         self._log = params.options.get("log")
 
-    async def start(self) -> None:
+    @property
+    def parallel(self) -> int:
+        return 64
+
+    async def start(self, progress: Any = None) -> None:
         return None
 
     async def stop(self) -> None:
@@ -72,7 +76,7 @@ class ScriptedChat:
             return Completion(
                 content="<tool_call>{broken", malformed=True, prompt_tokens=9, completion_tokens=3
             )
-        commands = command(instruction) if luck < self._skill else "{error_input}"
+        commands = command(instruction) if luck < self._skill else "{kitchen.light.wrong()}"
         call = RawToolCall(f"c{seed}", "final_answer", json.dumps({"commands": commands}))
         return Completion(content="", tool_calls=(call,), prompt_tokens=9, completion_tokens=3)
 

@@ -16,7 +16,7 @@ Sample = Mapping[str, Any]
 def samples_of(rollout: Rollout) -> list[Sample]:
     """A rollout's conversations, one for each history that was not just an extension of the one
     before. Turns with interface violations stand in the context but are not taught."""
-    made = []
+    made: list[Sample] = []
     for conversation in conversations(rollout.trajectory):
         if any(conversation.train):
             made.append(

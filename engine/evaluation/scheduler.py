@@ -170,9 +170,8 @@ class Scheduler:
     async def _start(self) -> None:
         if self._started:
             return
-        self._observer.say(f"  starting the {self._server.name} server")
         try:
-            await self._server.start()
+            await self._server.start(lambda waiting: self._observer.say(f"  {waiting}"))
             self._started = True
             await self._pool.__aenter__()
         except SandboxUnavailable as error:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from engine.adaptation import TrainParams, TrainReport, trainer
 from engine.adaptation.dataset import Sample, read_samples, samples_of, with_replay, write_samples
-from engine.adaptation.trainer import TrainParams, TrainReport, train
 from engine.archive.drafts import CheckpointDraft
 from engine.archive.entries import Checkpoint
 from engine.context import Context
@@ -128,7 +128,7 @@ def _train(
             bar.advance(samples - seen, note=f"loss {loss:.3f}")
             seen = samples
 
-        report = train(
+        report = trainer(params.trainer)(
             store.path(source.weights, source.dvc),
             dataset,
             out,

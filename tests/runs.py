@@ -1,0 +1,80 @@
+"""A scripted run repository in a temporary folder, driven by the real git, DVC and console script."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import scripted
+import yaml
+
+BIN = Path(sys.executable).parent
+TESTS = Path(__file__).parent
+
+
+def environment(home: Path) -> dict[str, str]:
+    """An environment of its own: no user's git configuration, the scripted parts importable."""
+    keep = {"LANG", "TMPDIR"}
+    return {
+        **{key: value for key, value in os.environ.items() if key in keep},
+        "PATH": f"{BIN}:/usr/bin:/bin",
+        "HOME": str(home),
+        "PYTHONPATH": str(TESTS),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "DVC_NO_ANALYTICS": "1",
+        "DVC_SITE_CACHE_DIR": str(home / "dvc-site"),
+    }
+
+
+class RunRepository:
+    """``folder`` is the repository; commands run as a user would run them."""
+
+    def __init__(self, base: Path, **params: Any) -> None:
+        self.base, self.folder = base, base / "run"
+        self.home = base / "home"
+        self.home.mkdir(parents=True)
+        self.log = base / "completions.log"
+        self.ok("coevo", "init", str(self.folder), cwd=base)
+        checkpoint = scripted.write_checkpoint(base / "seed-checkpoint", 0.3, mark="seed")
+        self.set_params(
+            rounds=3,
+            offspring=3,
+            splits={"train": 24, "validation": 12, "test": 10},
+            model={"seed": str(checkpoint)},
+            serving={
+                "backend": "scripted:ScriptedServer",
+                "concurrency": 6,
+                "options": {"log": str(self.log)},
+            },
+            inheritance={"merger": "scripted:merge", "preliminary": 4, "shortlist": 3, "merges": 1},
+            adaptation={"trainer": "scripted:train", "tasks": 12, "samples": 2},
+            promotion={"margin": 0.0},
+        )
+        self.set_params(**params)
+
+    def set_params(self, **changes: Any) -> None:
+        path = self.folder / "params.yaml"
+        known = yaml.safe_load(path.read_text())
+        path.write_text(yaml.safe_dump(known | changes, sort_keys=False))
+
+    def run(self, *command: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command,
+            cwd=cwd or self.folder,
+            env=environment(self.home),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=240,
+        )
+
+    def ok(self, *command: str, cwd: Path | None = None) -> str:
+        done = self.run(*command, cwd=cwd)
+        assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def completions(self) -> list[str]:
+        return self.log.read_text().splitlines() if self.log.exists() else []
