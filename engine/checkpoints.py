@@ -13,6 +13,7 @@ from typing import Any
 from engine.dvc_store import DvcStore
 from engine.errors import CheckpointError, DataError
 from engine.seams import find
+from engine.serving import hermes
 
 SEEDS = {"smollm2-135m": "engine.smollm2:write_checkpoint"}
 """Seed checkpoints that don't come from a folder or the Hub: name -> function(folder) -> facts."""
@@ -52,6 +53,9 @@ class CheckpointStore:
             facts = {"source": model}
         else:
             facts = _from_hub(model, self._scratch)
+        check_complete(self._scratch)
+        if hermes.ensure_tools(self._scratch):
+            facts["chat_template"] = "replaced by the Hermes form: its own knows no tools"
         return self.add(self._scratch, {"method": "seed", "model": model, **facts})
 
     def add(self, folder: Path, provenance: Mapping[str, Any] | None = None) -> Stored:
@@ -117,7 +121,7 @@ def check_complete(folder: Path) -> None:
             needed = set(json.loads(index.read_text())["weight_map"].values())
         except (ValueError, KeyError) as error:
             raise CheckpointError(f"{index}: not a shard index ({error})") from None
-    for name in sorted(needed):
+    for name in sorted(needed | {"tokenizer.json", "tokenizer_config.json"}):
         if not (folder / name).is_file() or (folder / name).stat().st_size == 0:
             raise CheckpointError(f"{folder}: {name} is missing or empty; fetch the model again")
 

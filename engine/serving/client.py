@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.serving import hermes
-from engine.serving.wire import BadRequest, outgoing
+from engine.serving.wire import outgoing
 from kernel.contract import (
     Completion,
     ContextLengthExceeded,
     Message,
     ModelUnavailable,
     RawToolCall,
+    RequestRefused,
     Sampling,
     ToolSchema,
 )
@@ -64,7 +65,7 @@ class OpenAIModel:
 
     ``complete`` retries 429, 5xx, time-outs and broken connections. It raises
     ContextLengthExceeded, ModelUnavailable (dead, refused, no such model, other weights) and
-    BadRequest, a ValueError, for messages or tools that the endpoint refuses.
+    RequestRefused for messages or tools that the endpoint can't read.
     """
 
     def __init__(
@@ -153,7 +154,7 @@ class OpenAIModel:
         if status in (400, 413, 422):
             if _is_context(error):
                 return ContextLengthExceeded(said)
-            return BadRequest(f"{where} answered {status}: {said}")
+            return RequestRefused(f"{where} answered {status}: {said}")
         if status in (401, 403):
             mend = "check the key that serving.api_key_env names"
         else:

@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from engine.errors import CheckpointError
 from kernel.contract import RawToolCall
 
 CHAT_TEMPLATE = Path(__file__).with_name("hermes.jinja")
@@ -53,6 +54,34 @@ class Parsed(NamedTuple):
     content: str
     calls: tuple[RawToolCall, ...]
     malformed: bool
+
+
+def install(folder: Path) -> None:
+    """Give the checkpoint in ``folder`` the Hermes chat template and its way back."""
+    (folder / "chat_template.jinja").write_bytes(CHAT_TEMPLATE.read_bytes())
+    path = folder / "tokenizer_config.json"
+    config = json.loads(path.read_text("utf-8"))
+    config.pop("chat_template", None)
+    config["response_template"] = RESPONSE_TEMPLATE
+    path.write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", "utf-8")
+
+
+def ensure_tools(folder: Path) -> bool:
+    """Install the Hermes template where the checkpoint's own knows no tools (it would drop them
+    silently); whether it was. Raises CheckpointError where the tokenizer has no ChatML marks."""
+    config = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
+    template = folder / "chat_template.jinja"
+    own = template.read_text("utf-8") if template.exists() else config.get("chat_template", "")
+    if "tools" in json.dumps(own):
+        return False
+    vocabulary = (folder / "tokenizer.json").read_text("utf-8")
+    if "<|im_start|>" not in vocabulary or "<|im_end|>" not in vocabulary:
+        raise CheckpointError(
+            f"{folder.name}: its chat template knows no tools and its tokenizer no <|im_start|>; "
+            "choose a model that was made for tool calls"
+        )
+    install(folder)
+    return True
 
 
 def parse(text: str) -> Parsed:

@@ -1,7 +1,7 @@
 """Chat messages as they go over the wire, and what is checked in them first.
 
 Messages come from harness code, which may be wrong: what no endpoint could accept is the
-harness's fault (``BadRequest``), found here rather than as a server error.
+harness's fault (``RequestRefused``), found here rather than as a server error.
 """
 
 from __future__ import annotations
@@ -10,19 +10,15 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from kernel.contract import Message
+from kernel.contract import Message, RequestRefused
 
 _ROLES = ("system", "user", "assistant", "tool")
 
 
-class BadRequest(ValueError):
-    """Messages or tools that the endpoint refuses: the sender's fault, never a retry."""
-
-
 def outgoing(messages: Sequence[Message]) -> list[Message]:
-    """Copies of ``messages`` in plain OpenAI form. Raises BadRequest naming the message."""
+    """Copies of ``messages`` in plain OpenAI form. Raises RequestRefused naming the message."""
     if not messages:
-        raise BadRequest("messages: empty")
+        raise RequestRefused("messages: empty")
     return [_message(message, f"messages[{i}]") for i, message in enumerate(messages)]
 
 
@@ -47,14 +43,14 @@ def rendered_form(messages: Sequence[Message]) -> list[Message]:
 
 def _message(message: Any, where: str) -> Message:
     if not isinstance(message, dict) or message.get("role") not in _ROLES:
-        raise BadRequest(f"{where}: needs a role, one of {', '.join(_ROLES)}")
+        raise RequestRefused(f"{where}: needs a role, one of {', '.join(_ROLES)}")
     content = message.get("content")
     if not (content is None or isinstance(content, str) or _are_parts(content)):
-        raise BadRequest(f"{where}.content: neither text nor a list of parts")
+        raise RequestRefused(f"{where}.content: neither text nor a list of parts")
     sent: Message = {"role": message["role"], "content": "" if content is None else content}
     if message.get("tool_calls"):
         if message["role"] != "assistant":
-            raise BadRequest(f"{where}.tool_calls: only an assistant turn has tool calls")
+            raise RequestRefused(f"{where}.tool_calls: only an assistant turn has tool calls")
         sent["tool_calls"] = [
             _call(call, f"{where}.tool_calls[{i}]") for i, call in enumerate(message["tool_calls"])
         ]
@@ -74,14 +70,14 @@ def _are_parts(content: Any) -> bool:
 def _call(call: Any, where: str) -> dict[str, Any]:
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-        raise BadRequest(f"{where}: needs a function with a name")
+        raise RequestRefused(f"{where}: needs a function with a name")
     arguments = function.get("arguments")
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     try:
         if not isinstance(json.loads(text), dict):
             raise ValueError
     except ValueError:
-        raise BadRequest(f"{where}.function.arguments: not a JSON object") from None
+        raise RequestRefused(f"{where}.function.arguments: not a JSON object") from None
     return {
         "id": str(call.get("id", "")),
         "type": "function",
