@@ -22,7 +22,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
 from engine.serving.client import Endpoint, OpenAIModel
 from kernel import usage, workspace
 from kernel.contract import (
@@ -37,6 +36,7 @@ from kernel.contract import (
 from kernel.host import WorkerPool
 from kernel.scripted import BASH, ScriptedWorld
 
+ROOT = Path(__file__).resolve().parent.parent
 TARGET_RATIO, TARGET_CPU_MS = 1.15, 10.0
 
 
