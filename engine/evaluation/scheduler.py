@@ -79,7 +79,7 @@ class Scheduler:
         """All jobs' rollouts, in their order. Raises ModelError when the endpoint is dead."""
         start = time.monotonic()
         keys = [self._key(job, setting) for job in jobs]
-        known = self._journal.get(set(keys)) if self._journal else {}
+        known = self._journal.get(set(keys)) if self._journal is not None else {}
         found: dict[int, Trajectory] = {i: known[key] for i, key in enumerate(keys) if key in known}
         self.cost += Cost(cached=len(found))
         # One checkpoint at a time (a server holds one), harness by harness (prompts share a
@@ -125,7 +125,7 @@ class Scheduler:
 
     async def _one(self, job: Job, setting: Setting) -> Rollout:
         key = self._key(job, setting)
-        known = self._journal.get([key]) if self._journal else {}
+        known = self._journal.get([key]) if self._journal is not None else {}
         if key in known:
             self.cost += Cost(cached=1)
             return self._rollout(job.task, known[key])
@@ -142,7 +142,7 @@ class Scheduler:
                 setting.sampling,
                 rollout_seed(self._run_seed, job.task, job.execution),
             )
-        if self._journal:
+        if self._journal is not None:
             self._journal.put(key, trajectory)
         self.cost += Cost(
             rollouts=1,
