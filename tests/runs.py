@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -29,6 +30,45 @@ def environment(home: Path) -> dict[str, str]:
     }
 
 
+def write_homes(folder: Path, homes: int = 6) -> Path:
+    """A small data folder in HomeBench's layout whose every instruction switches something."""
+    folder.mkdir(parents=True)
+    devices = ("light", "air_conditioner")
+    pools: dict[str, list[str]] = {"train_pool": [], "test_sample": []}
+    lines = []
+    for home in range(homes):
+        rooms = [room.replace("dining", "ding").replace(" ", "_") for room in scripted.ROOMS]
+        methods = [
+            {"room_name": room, "device_name": device, "operation": f"turn_{way}", "parameters": []}
+            for room in rooms
+            for device in devices
+            for way in ("on", "off")
+        ]
+        status = {
+            room: {"room_name": room, **{d: {"state": "off", "attributes": {}} for d in devices}}
+            for room in rooms
+        }
+        # Two homes of one state would make two tasks of one content.
+        for number, room in enumerate(rooms[: home + 1]):
+            status[room]["light"] = {"state": "on" if number == home else "off", "attributes": {}}
+        lines.append(json.dumps({"home_id": home, "method": methods, "home_status": status}))
+        for number, room in enumerate(scripted.ROOMS):
+            for device in devices:
+                said = f"Turn on the {device.replace('_', ' ')} in the {room}."
+                row = {
+                    "id": f"home{home}_one_{number}_{device}",
+                    "input": said,
+                    "output": f"'''{scripted.command(said)[1:-1]}'''",
+                    "home_id": home,
+                    "type": "normal",
+                }
+                pools["test_sample" if home >= homes - 2 else "train_pool"].append(json.dumps(row))
+    (folder / "home_status_method.jsonl").write_text("\n".join(lines) + "\n")
+    for name, rows in pools.items():
+        (folder / f"{name}.jsonl").write_text("\n".join(rows) + "\n")
+    return folder
+
+
 class RunRepository:
     """``folder`` is the repository; commands run as a user would run them."""
 
@@ -37,7 +77,8 @@ class RunRepository:
         self.home = base / "home"
         self.home.mkdir(parents=True)
         self.log = base / "completions.log"
-        self.ok("coevo", "init", str(self.folder), cwd=base)
+        data = write_homes(base / "homes")
+        self.ok("coevo", "init", str(self.folder), "--data", str(data), cwd=base)
         checkpoint = scripted.write_checkpoint(base / "seed-checkpoint", 0.3, mark="seed")
         self.set_params(
             rounds=3,

@@ -128,5 +128,7 @@ def write_checkpoint(folder: Path, skill: float, mark: str = "") -> Path:
     (folder / "config.json").write_text(json.dumps({"model_type": "scripted", "mark": mark}))
     (folder / "skill.json").write_text(json.dumps({"skill": skill}))
     (folder / "model.safetensors").write_bytes(hashlib.sha256(f"{skill}{mark}".encode()).digest())
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).write_text('{"chat_template": "{{ tools }}"}')
     (folder / "README.md").write_text(f"# scripted, skill {skill}\n")
     return folder
