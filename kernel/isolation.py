@@ -20,7 +20,8 @@ NEW_MOUNT, NEW_IPC, NEW_USER, NEW_PID, NEW_NET = (
     0x20000000,
     0x40000000,
 )
-_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND = 1, 2, 4, 32, 4096
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT, _MS_BIND = 1, 2, 4, 8, 32, 4096
+_MACHINE_WIDE = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
 _PDEATHSIG, _CAPBSET_DROP, _SUBREAPER, _NO_NEW_PRIVS = 1, 24, 36, 38
 _NOBODY = 65534
 
@@ -65,7 +66,20 @@ def bind(source: str, target: str) -> None:
 
 def mount_proc() -> None:
     """``/proc`` of the current pid namespace alone."""
-    _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | 8, "")
+    _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, "")
+
+
+def protect_settings() -> None:
+    """Make the machine's settings under ``/proc`` read-only.
+
+    Needed where the uid can't be dropped: the machine's uid 0 may write them even without any
+    capability.
+    """
+    flags = _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
+    for path in _MACHINE_WIDE:
+        if Path(path).exists():
+            bind(path, path)
+            _mount("none", path, "none", flags | _MS_BIND | _MS_REMOUNT | _MS_RDONLY, "")
 
 
 def die_with_parent(signal_number: int) -> None:

@@ -60,7 +60,7 @@ def main(descriptor: int, report: int, plan: Plan, uid: int) -> NoReturn:
         if plan.system_calls is None:
             _keep(sock, 4)
         start = wire.receive(sock, _START_BYTES)
-        _private_folders(start)
+        _private_folders(start, plan.mode)
         _write_files(_HARNESS, start["files"])
         isolation.make_readonly(_HARNESS)
         _confine(start["limits"], plan, uid)
@@ -72,9 +72,11 @@ def main(descriptor: int, report: int, plan: Plan, uid: int) -> NoReturn:
     worker.main(sock, start, (_HARNESS, _TMP))
 
 
-def _private_folders(start: dict[str, Any]) -> None:
+def _private_folders(start: dict[str, Any], mode: str) -> None:
     isolation.unshare(isolation.NEW_MOUNT | isolation.NEW_IPC | isolation.NEW_NET)
     isolation.mount_proc()
+    if mode == "user":
+        isolation.protect_settings()
     size = sum(len(text) for text in start["files"].values())
     isolation.mount_tmpfs(_HARNESS, 2 * size + 2**20 + 8192 * len(start["files"]), "755")
     isolation.mount_tmpfs(_TMP, start["limits"]["tmp_bytes"], "1777")

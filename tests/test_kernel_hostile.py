@@ -64,7 +64,7 @@ def test_it_sees_no_files_keys_labels_or_processes_of_the_host(tmp_path, monkeyp
         "open('/etc/passwd').read()",
         "open('/root/.bashrc').read()",
         "open('/proc/sys/kernel/hostname', 'w')",
-        "open('/proc/self/oom_score_adj', 'w').write('-1000')",
+        "open('/proc/sysrq-trigger', 'w')",
         "os.listdir('/work')",
         "os.listdir('/home')",
         "os.setuid(0)",
@@ -387,7 +387,7 @@ def test_two_tasks_at_once_share_no_place_to_meet():
     (first, ids, uid), (second, others, other) = map(json.loads, asyncio.run(main()))
     assert (first, second) == (["a"], ["b"])
     assert not set(ids) & set(others)
-    if os.getuid() == 0:
+    if uid != 65534:  # without the right to change uids, user namespaces tell them apart
         assert uid != other
 
 
