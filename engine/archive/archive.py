@@ -28,6 +28,13 @@ from engine.archive.store import Store
 from engine.errors import ArchiveError
 
 T = TypeVar("T", bound=Entry)
+_KINDS: Mapping[type[Entry], tuple[str, ...]] = {
+    Harness: ("harness", "rejected"),
+    Checkpoint: ("checkpoint",),
+    Pair: ("pair",),
+    Round: ("round",),
+    TestResult: ("test",),
+}
 
 
 class Archive:
@@ -243,14 +250,14 @@ class Archive:
         return self._recorder.find_code(code_id, include_rejected)
 
     def _one(self, text: str, kind: type[T]) -> T:
-        return self._typed(kind, *self._named(text))
+        return self._typed(kind, *self._named(text, _KINDS[kind]))
 
-    def _named(self, text: str) -> Named:
+    def _named(self, text: str, kinds: Sequence[str] = refs.KINDS) -> Named:
         self._state.refresh()
         wanted = text.strip().lower()
         if name := identify(self._store, self._state, wanted):
             return Named(name, wanted)
-        return resolving.resolve(self._state, text)
+        return resolving.resolve(self._state, text, kinds)
 
     def _typed(self, kind: type[T], name: Name, oid: str) -> T:
         entry = self._read(name, oid)

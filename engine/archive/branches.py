@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 import os
 import subprocess
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from engine.archive.store import Store
 from engine.errors import ArchiveError
 
 LOOSE_REFS = 256
+PATIENCE_S = 5.0
 PACKS = 40
 _log = logging.getLogger(__name__)
 
@@ -29,9 +31,35 @@ def follow(store: Store, run: str, added: Mapping[Name, str], tip: str | None) -
     """Point the branches of what was just added at it. Raises OSError or GitError: disk or lock."""
     for name, oid in added.items():
         if name.kind != "round":
-            _point(store, refs.full(run, name), oid)
+            _patiently(_point, store, refs.full(run, name), oid)
     if tip and any(name.kind == "round" for name in added):
-        store.repo.references.create(refs.evolution(run), tip, force=True)
+        _patiently(_move, store, refs.evolution(run), tip)
+
+
+def _patiently(change: Callable[[Store, str, str], None], store: Store, ref: str, oid: str) -> None:
+    """Change a ref, waiting for a git that has it locked (``git pack-refs`` locks each a moment).
+
+    Raises ArchiveError when the lock stays: the addition is safe, and the next start writes the
+    branch.
+    """
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return change(store, ref, oid)
+        except (OSError, pygit2.GitError) as err:
+            if not isinstance(err, FileExistsError) and "lock" not in str(err):
+                raise
+            if time.monotonic() > until:
+                raise ArchiveError(
+                    f"{ref}.lock is in the way of a branch (its commit {oid} is safe): if no git "
+                    "is at work here, start again, which removes it"
+                ) from err
+            time.sleep(0.01)
+
+
+def _move(store: Store, ref: str, oid: str) -> None:
+    """The evolution branch has a reflog, since people may look where it was."""
+    store.repo.references.create(ref, oid, force=True)
 
 
 def _point(store: Store, ref: str, oid: str) -> None:
@@ -45,7 +73,7 @@ def _point(store: Store, ref: str, oid: str) -> None:
         descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     except FileNotFoundError:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return _point(store, ref, oid)
+        descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         os.write(descriptor, f"{oid}\n".encode())
         lock.rename(path)
@@ -97,9 +125,9 @@ def rebuild(store: Store, state: State) -> int:
     """Write what ``compare`` finds missing; how many refs that were."""
     missing, tip_behind = compare(store, state)
     for ref, oid in missing.items():
-        _point(store, ref, oid)
+        _patiently(_point, store, ref, oid)
     if tip_behind and state.tip:
-        store.repo.references.create(refs.evolution(state.run), state.tip, force=True)
+        _patiently(_move, store, refs.evolution(state.run), state.tip)
     return len(missing) + tip_behind
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from engine.archive import refs
@@ -34,11 +34,11 @@ class Named(NamedTuple):
         return Found("harness" if self.name.kind == "rejected" else self.name.kind, self.oid)
 
 
-def resolve(state: State, text: str) -> Named:
+def resolve(state: State, text: str, kinds: Sequence[str] = refs.KINDS) -> Named:
     """By hash, prefix (4 digits or more), ref (``R/pair/r003-k2-a``), ``kind/label`` or label.
 
-    ``tip`` and ``evolution`` mean the newest round. Raises ArchiveError for what is unknown (with
-    what comes closest) or stands for several.
+    ``tip`` and ``evolution`` mean the newest round; a bare label is looked for among ``kinds``.
+    Raises ArchiveError for what is unknown (with what comes closest) or stands for several.
     """
     wanted = text.strip()
     everything = state.everything()
@@ -46,21 +46,26 @@ def resolve(state: State, text: str) -> Named:
         if state.tip is None:
             raise ArchiveError(f"run {state.run} has no finished round yet")
         return next(Named(n, o) for n, o in everything.items() if o == state.tip)
-    found = _by_name(state.run, everything, wanted) or _by_hash(everything, wanted.lower())
+    found = _by_name(state.run, everything, wanted, kinds) or _by_hash(everything, wanted.lower())
     if not found:
         raise ArchiveError(
             f"nothing in run {state.run} is called {text!r}{_hint(everything, wanted)}"
         )
     if len(found) > 1:
         options = ", ".join(f"{f.name.kind} {f.name.label} {f.oid[:10]}" for f in found[:6])
-        raise ArchiveError(f"{text!r} stands for several: {options}; give more of it")
+        raise ArchiveError(
+            f"{text!r} stands for several: {options}; say which (as in harness/r003-k2), or give "
+            "more of the hash"
+        )
     return found[0]
 
 
-def _by_name(run: str, everything: Mapping[Name, str], wanted: str) -> list[Named]:
+def _by_name(
+    run: str, everything: Mapping[Name, str], wanted: str, among: Sequence[str]
+) -> list[Named]:
     kind, _, label = wanted.removeprefix("refs/heads/").removeprefix(f"{run}/").rpartition("/")
     kind = kind.rpartition("/")[2]
-    kinds = (kind,) if kind else tuple(k for k in refs.KINDS if k != "test")
+    kinds = (kind,) if kind else tuple(k for k in among if k != "test")
     names = [name for k in kinds if k in refs.KINDS and (name := refs.parse_label(k, label))]
     return [Named(name, everything[name]) for name in names if name in everything]
 

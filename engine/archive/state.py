@@ -21,6 +21,8 @@ from engine.errors import ArchiveError
 Folder = dict[str, tuple[str, str]]
 Path = tuple[str, ...]
 TIP = "evolution"
+# libgit2 raises unlike classes when another process holds the ref's lock or was faster.
+_CONTENTION = ("lock", "does not match", "already exists")
 
 
 class Moved(Exception):
@@ -140,7 +142,7 @@ class State:
         return changed[path]
 
     def swap(self, plan: Plan) -> None:
-        """Move the ref from this state to the plan's, or raise Moved. GitError: disk or lock."""
+        """Move the ref from this state to the plan's, or raise Moved (OSError: disk)."""
         references = self._store.repo.references
         try:
             if self.oid is None:
@@ -150,8 +152,10 @@ class State:
                 if found is None or str(found.target) != self.oid:
                     raise Moved
                 found.set_target(plan.oid)
-        except pygit2.AlreadyExistsError as err:
-            raise Moved from err
+        except (pygit2.GitError, OSError, ValueError) as err:
+            if any(sign in str(err) for sign in _CONTENTION):
+                raise Moved from err
+            raise
         self.oid = plan.oid
         self._folders.update(plan.folders)
 
