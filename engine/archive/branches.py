@@ -147,6 +147,8 @@ def check(store: Store, run: str) -> None:
             )
     if tip := store.target(refs.evolution(run)):
         found = store.repo.get(tip)
+        if found is None:
+            store.commit(tip)  # says that it is missing
         message = found.message if isinstance(found, pygit2.Commit) else ""
         if trailers.value(trailers.parse(message), "Kind") != "round":
             raise ArchiveError(

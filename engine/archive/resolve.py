@@ -63,8 +63,9 @@ def resolve(state: State, text: str, kinds: Sequence[str] = refs.KINDS) -> Named
 def _by_name(
     run: str, everything: Mapping[Name, str], wanted: str, among: Sequence[str]
 ) -> list[Named]:
-    kind, _, label = wanted.removeprefix("refs/heads/").removeprefix(f"{run}/").rpartition("/")
-    kind = kind.rpartition("/")[2]
+    for prefix in (refs.hidden(run), refs.branches(run), f"{run}/"):
+        wanted = wanted.removeprefix(prefix)
+    kind, _, label = wanted.rpartition("/")
     kinds = (kind,) if kind else tuple(k for k in among if k != "test")
     names = [name for k in kinds if k in refs.KINDS and (name := refs.parse_label(k, label))]
     return [Named(name, everything[name]) for name in names if name in everything]

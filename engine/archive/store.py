@@ -48,8 +48,13 @@ class Store:
 
     def reopen(self) -> None:
         """Forget open packs, for when others have rewritten them."""
-        with translated(f"opening {self.gitdir}"):
+        try:
             self.repo = pygit2.Repository(str(self.gitdir), RepositoryOpenFlag.BARE)
+        except (OSError, pygit2.GitError) as err:
+            mend = f"; if you trust it: git config --global --add safe.directory {self.gitdir}"
+            raise ArchiveError(
+                f"{self.gitdir} can't be opened: {err}{mend if 'not owned' in str(err) else ''}"
+            ) from err
 
     def _check_fit(self, path: Path) -> None:
         config = self.repo.config
@@ -62,7 +67,7 @@ class Store:
             raise ArchiveError(
                 f"{path} is a shallow clone, so the archive is incomplete: git fetch --unshallow"
             )
-        if "extensions.partialclone" in config:
+        if any(entry.name.endswith((".promisor", ".partialclone")) for entry in config):
             raise ArchiveError(
                 f"{path} is a partial clone, so objects are missing: clone without --filter"
             )
