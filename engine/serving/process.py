@@ -25,6 +25,12 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def guarded(command: Sequence[str]) -> list[str]:
+    """``command`` under the guard: it dies when the guard's standard input closes, which the
+    caller holds as a pipe, and so with the caller."""
+    return [sys.executable, "-I", str(_GUARD), *command]
+
+
 class ServerProcess:
     """A command under ``guard.py``, in a session of its own, with its output in ``log``."""
 
@@ -42,10 +48,7 @@ class ServerProcess:
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-I",
-                str(_GUARD),
-                *self._command,
+                *guarded(self._command),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=log,
                 stderr=log,

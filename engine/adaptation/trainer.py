@@ -1,0 +1,87 @@
+"""Full-parameter SFT by transformers' Trainer, in a process of its own.
+
+The process gives its memory back when it ends, and can't outlive the engine. It says how far it is
+in JSON lines; a checkpoint appears at ``out`` complete or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from engine.adaptation import Progress, TrainParams, TrainReport
+from engine.errors import TrainerError
+from engine.params import child_environment
+from engine.serving.process import guarded
+
+
+def train(
+    checkpoint: Path,
+    dataset: Path,
+    out: Path,
+    params: TrainParams,
+    seed: int,
+    progress: Progress,
+) -> TrainReport:
+    """Train ``checkpoint`` on ``dataset`` (see ``Trainer``). Raises TrainerError with the cause and
+    the log."""
+    partial = out.with_name(f".{out.name}.partial")
+    for stale in (partial, out):
+        shutil.rmtree(stale, ignore_errors=True)
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    job = {
+        "checkpoint": str(checkpoint),
+        "dataset": str(dataset),
+        "out": str(partial),
+        "seed": seed,
+        **asdict(params),
+    }
+    log = out.with_name(f"{out.name}.log")
+    try:
+        report = _run(json.dumps(job), log, progress)
+        partial.replace(out)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return report
+
+
+def _run(job: str, log: Path, progress: Progress) -> TrainReport:
+    command = guarded([sys.executable, "-m", "engine.adaptation.sft", job])
+    env = child_environment(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
+    losses: list[float] = []
+    last: dict[str, Any] = {}
+    with (
+        log.open("wb") as errors,
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=env
+        ) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            for last in _events(process.stdout):
+                if "step" in last:
+                    losses.append(last["loss"])
+                    progress(last["step"], last["steps"], last["loss"])
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()
+    if "samples" not in last:
+        raise TrainerError(f"training failed: {last.get('error') or _last_line(log)} (log: {log})")
+    return TrainReport(tuple(losses), last["samples"], last["seconds"], last["skipped"])
+
+
+def _events(stream: Any) -> Iterator[dict[str, Any]]:
+    for line in stream:
+        if line.startswith(b"{"):
+            yield json.loads(line)
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text("utf-8", "replace").strip().splitlines()
+    return lines[-1] if lines else "the process ended without a word (out of memory?)"
