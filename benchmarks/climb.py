@@ -93,13 +93,20 @@ def _finished(folder: Path) -> int:
 
 def _round(folder: Path, number: int) -> dict[str, Any]:
     log = subprocess.run(
-        ["git", "log", "--first-parent", "--format=%H", "evo/evolution"],
+        [
+            "git",
+            "log",
+            "--first-parent",
+            "evo/evolution",
+            "--format=%H %(trailers:key=Coevo-Kind,valueonly,separator=)",
+        ],
         cwd=folder,
         capture_output=True,
         text=True,
         check=True,
-    ).stdout.split()
-    return dict(json.loads(coevo(folder, "show", log[::-1][number], "--json")))
+    ).stdout.splitlines()
+    rounds = [line.split()[0] for line in reversed(log) if line.endswith(" round")]
+    return dict(json.loads(coevo(folder, "show", rounds[number], "--json")))
 
 
 def row(facts: dict[str, Any]) -> str:

@@ -82,7 +82,6 @@ class Opened:
     run: str
     incumbent: str
     previous: str
-    finished: bool = False
 
 
 @dataclass(frozen=True)

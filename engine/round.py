@@ -59,8 +59,7 @@ def run_stage(root: Path, name: str, observer: Observer) -> Path:
     with context.archive.lock():
         if name != "open":
             opened = context.opened()
-            _check_current(context, opened)
-            if opened.finished:
+            if _is_finished(context, opened):
                 _restore(context, opened, stage.record)
                 return path
         observer.say(f"{name}")
@@ -69,7 +68,9 @@ def run_stage(root: Path, name: str, observer: Observer) -> Path:
     return path
 
 
-def _check_current(context: Context, opened: records.Opened) -> None:
+def _is_finished(context: Context, opened: records.Opened) -> bool:
+    """Whether the round stands in the archive. Raises ConfigError where it is neither that nor
+    the next one."""
     tip = context.archive.tip()
     current = -1 if tip is None else tip.round
     if opened.run != context.params.run or opened.round not in (current, current + 1):
@@ -78,6 +79,7 @@ def _check_current(context: Context, opened: records.Opened) -> None:
             f"but the archive stands at round {current} of run {context.params.run!r}; run "
             "`dvc repro` (or `coevo stage open`) first"
         )
+    return opened.round == current
 
 
 def _restore(context: Context, opened: records.Opened, name: str) -> None:

@@ -18,10 +18,11 @@ from engine.records import Cost, Rollout
 from engine.serving.base import Server
 from kernel.contract import ModelUnavailable
 from kernel.host import WorkerPool
-from kernel.sandbox import SandboxUnavailable
+from kernel.sandbox import SandboxUnavailable, WorkerLost
 from kernel.trajectory import Trajectory
 
 T = TypeVar("T")
+_LOST_TRIES = 3
 
 
 @dataclass(frozen=True)
@@ -133,15 +134,7 @@ class Scheduler:
 
     async def _fresh(self, job: Job, key: str, setting: Setting, bar: Bar | None) -> Trajectory:
         async with self._gate:
-            trajectory = await self._pool.run(
-                job.agent.files,
-                job.task.instruction,
-                self._server.model(job.agent.folder, job.agent.weights),
-                self._domain.world(job.task),
-                setting.limits,
-                setting.sampling,
-                rollout_seed(self._run_seed, job.task, job.execution),
-            )
+            trajectory = await self._executed(job, setting)
         if self._journal is not None:
             self._journal.put(key, trajectory)
         self.cost += Cost(
@@ -152,6 +145,25 @@ class Scheduler:
         if bar:
             bar.advance()
         return trajectory
+
+    async def _executed(self, job: Job, setting: Setting) -> Trajectory:
+        """One rollout. One whose worker was lost from outside is no fault of the harness: it is
+        run again, in a fresh world."""
+        lost = ""
+        for _ in range(_LOST_TRIES):
+            try:
+                return await self._pool.run(
+                    job.agent.files,
+                    job.task.instruction,
+                    self._server.model(job.agent.folder, job.agent.weights),
+                    self._domain.world(job.task),
+                    setting.limits,
+                    setting.sampling,
+                    rollout_seed(self._run_seed, job.task, job.execution),
+                )
+            except WorkerLost as error:
+                lost = str(error)
+        raise SandboxError(f"sandboxed workers keep dying from outside ({lost}); run again")
 
     def _key(self, job: Job, setting: Setting) -> str:
         seed = rollout_seed(self._run_seed, job.task, job.execution)
@@ -170,8 +182,9 @@ class Scheduler:
     async def _start(self) -> None:
         if self._started:
             return
+        self._observer.say(f"  starting the {self._server.name} server")
         try:
-            await self._server.start(lambda waiting: self._observer.say(f"  {waiting}"))
+            await self._server.start()
             self._started = True
             await self._pool.__aenter__()
         except SandboxUnavailable as error:
@@ -188,6 +201,8 @@ async def _together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one) for one in work]
+    except* SandboxUnavailable as failures:
+        raise SandboxError(f"the sandbox stopped working: {_first(failures)}") from None
     except* ModelUnavailable as failures:
         raise ModelError(
             f"{_first(failures)}; what had finished is kept: run `dvc repro` again when the "

@@ -33,7 +33,7 @@ def _finished(context: Context, last: int) -> Opened:
         return read(path, Opened)
     done = context.archive.rounds()[-1]
     before = context.archive.rounds()[-2] if last > 0 else done
-    return Opened(last, context.params.run, before.incumbent, before.oid, finished=True)
+    return Opened(last, context.params.run, before.incumbent, before.oid)
 
 
 async def _round_zero(context: Context) -> None:
