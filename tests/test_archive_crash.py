@@ -47,13 +47,14 @@ def test_killed_at_any_instant(tmp_path: Path) -> None:
     luck = random.Random(os.urandom(8))
     reached = 0
     was_running = 0
-    for _ in range(8):
+    for attempt in range(8):
         process = started(WRITER, tmp_path, reached + 1)
         assert process.stdout and process.stdout.readline() == "ready\n"
-        time.sleep(luck.uniform(0.0, 0.12))
+        read = [process.stdout.readline().split() for _ in range(attempt % 4)]
+        time.sleep(luck.uniform(0.0, 0.03))
         process.send_signal(signal.SIGKILL)
         was_running += process.wait() == -signal.SIGKILL
-        finished = lines(process)
+        finished = read + lines(process)
         assert clean(tmp_path) or "dangling" in git(tmp_path, "fsck", "--full")
         archive = Archive.open(tmp_path, RUN)
         archive.recover()
@@ -73,7 +74,7 @@ def test_killed_at_any_instant(tmp_path: Path) -> None:
         assert branches(tmp_path) == wanted | {f"refs/heads/{RUN}/evolution": tip.oid}
         assert not list((tmp_path / ".git").rglob("*.lock"))
         assert not list((tmp_path / ".git/objects/pack").glob("*.keep"))
-    assert was_running == 8 and reached > 4
+    assert was_running == 8 and reached >= 4
     git(tmp_path, "gc", "--prune=now", "-q")
     assert clean(tmp_path)
 

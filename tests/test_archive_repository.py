@@ -122,12 +122,32 @@ def test_many_offspring_stay_a_few_files(tmp_path: Path) -> None:
     rows = git(tmp_path, "for-each-ref", "--format=%(objectname)", f"refs/heads/{RUN}/harness")
     assert sorted(rows.split()) == sorted([*oids, run.harness])
     assert len(list((tmp_path / ".git/refs/heads" / RUN / "harness").iterdir())) < 280
-    assert len(list((tmp_path / ".git/objects/pack").glob("*.pack"))) <= 41
+    assert len(list((tmp_path / ".git/objects/pack").glob("*.pack"))) <= 46
     assert git(tmp_path, "count-objects") == "0 objects, 0 kilobytes"
     assert git(tmp_path, "describe", "--tags", "main") == "v1"
     assert [h.oid for h in run.archive.harnesses(limit=3)] == oids[-3:]
     assert git(tmp_path, "show-ref", "-d", "--tags").count("\n") == 1
     assert clean(tmp_path)
+
+
+def test_a_burst_under_the_lock_has_its_branches_when_it_ends(tmp_path: Path) -> None:
+    run = begun(tmp_path)
+    listed = ("for-each-ref", "--format=%(objectname)", f"refs/heads/{RUN}/harness")
+    with run.archive.lock():
+        oids = [
+            oid
+            for r in range(1, 81)
+            for oid in run.archive.record_harnesses(
+                [offspring(run.harness, r, f"k{i}", f"# {r} {i}\n") for i in range(8)]
+            )
+        ]
+        seen = git(tmp_path, *listed).split()
+        assert set(oids[:60]) <= set(seen)
+        assert len(seen) < len(oids) < len(seen) + 300
+        assert run.archive.resolve("r080-k7") == ("harness", oids[-1])
+    assert sorted(git(tmp_path, *listed).split()) == sorted([*oids, run.harness])
+    assert run.archive.recover() == (0, 0, 0, 0)
+    assert len(list((tmp_path / ".git/refs/heads" / RUN / "harness").iterdir())) < 300
 
 
 def test_state_shares_finished_rounds(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from engine.archive.recover import Recovered
 from engine.archive.refs import Name
 from engine.archive.resolve import Found, Named
 from engine.archive.state import Moved, State
-from engine.archive.store import Store
+from engine.archive.store import Store, translated
 from engine.errors import ArchiveError
 
 T = TypeVar("T", bound=Entry)
@@ -71,13 +71,17 @@ class Archive:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the run. Raises ArchiveLocked naming pid, host and since when; a dead holder's lock
-        is taken over. Additions don't need it (they never clash), stages do."""
+        is taken over. Additions don't need it (they never clash), stages do. Branches of a burst of
+        additions are written when it is released, at the latest."""
         with lock.held(self._store.gitdir, self.run):
-            self._holding = True
+            follower = self._recorder.follower
+            self._holding = follower.bulk = True
             try:
                 yield
             finally:
-                self._holding = False
+                self._holding = follower.bulk = False
+                with translated("writing the branches"):
+                    follower.flush()
 
     def recover(self) -> Recovered:
         """Mend what a dead process left; to be called at each start. Says what there was.

@@ -22,18 +22,65 @@ from engine.archive.store import Store
 from engine.errors import ArchiveError
 
 LOOSE_REFS = 256
+BURST = 64
 PATIENCE_S = 5.0
-PACKS = 40
+PACKS = 45  # git gc --auto would step in at 50
 _log = logging.getLogger(__name__)
 
 
-def follow(store: Store, run: str, added: Mapping[Name, str], tip: str | None) -> None:
-    """Point the branches of what was just added at it. Raises OSError or GitError: disk or lock."""
-    for name, oid in added.items():
-        if name.kind != "round":
-            _patiently(_point, store, refs.full(run, name), oid)
-    if tip and any(name.kind == "round" for name in added):
-        _patiently(_move, store, refs.evolution(run), tip)
+class Follower:
+    """Points branches at what was just added: at once, one file each, or in bulk.
+
+    Only while the run's lock is held (``bulk``) and more than ``BURST`` came within a second are
+    branches put off, to be written together: a file for each, made and packed away again, is what
+    slows a file system down. ``flush`` writes what is left, and so does the next start.
+    """
+
+    def __init__(self, store: Store, run: str) -> None:
+        self._store, self._run = store, run
+        self.bulk = False
+        self._pending: dict[str, str] = {}
+        self._since, self._count = 0.0, 0
+
+    def follow(self, added: Mapping[Name, str], tip: str | None) -> None:
+        """Raises OSError or GitError (the disk), ArchiveError for a lock that stays."""
+        fresh = {refs.full(self._run, n): oid for n, oid in added.items() if n.kind != "round"}
+        if self._busy(len(fresh)) and self.bulk:
+            self._pending |= fresh
+            if len(self._pending) >= LOOSE_REFS:
+                self.flush()
+        else:
+            for ref, oid in fresh.items():
+                _patiently(_point, self._store, ref, oid)
+        if tip and any(name.kind == "round" for name in added):
+            _patiently(_move, self._store, refs.evolution(self._run), tip)
+
+    def flush(self) -> None:
+        """Write the branches that were put off."""
+        if self._pending:
+            write(self._store, self._pending)
+            self._pending = {}
+
+    def _busy(self, more: int) -> bool:
+        now = time.monotonic()
+        if now - self._since > 1.0:
+            self._since, self._count = now, 0
+        self._count += more
+        if self._count > BURST:
+            self._since = now  # a burst lasts until a second without one
+        return self._count > BURST
+
+
+def write(store: Store, branches: Mapping[str, str]) -> None:
+    """Write branches: together when they are many, else a file each."""
+    if len(branches) > BURST:
+        try:
+            return packed.add(store.gitdir, branches)
+        except FileExistsError:
+            _log.info("%s: someone else packs refs, so each gets its file", store.gitdir)
+    for ref, oid in branches.items():
+        _patiently(_point, store, ref, oid)
+    return None
 
 
 def _patiently(change: Callable[[Store, str, str], None], store: Store, ref: str, oid: str) -> None:
@@ -124,8 +171,7 @@ def _behind(store: Store, branch: str | None, state: State) -> bool:
 def rebuild(store: Store, state: State) -> int:
     """Write what ``compare`` finds missing; how many refs that were."""
     missing, tip_behind = compare(store, state)
-    for ref, oid in missing.items():
-        _patiently(_point, store, ref, oid)
+    write(store, missing)
     if tip_behind and state.tip:
         _patiently(_move, store, refs.evolution(state.run), state.tip)
     return len(missing) + tip_behind

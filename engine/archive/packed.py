@@ -13,29 +13,32 @@ from pathlib import Path
 HEADER = "# pack-refs with: peeled fully-peeled sorted \n"
 
 
-def pack(gitdir: Path, fixed: Mapping[str, str]) -> int:
-    """Move loose refs that hold their final value into packed-refs; how many.
+def pack(gitdir: Path, fixed: Mapping[str, str]) -> None:
+    """Move loose refs that hold their final value into packed-refs. Raises as ``add`` does."""
+    loose = {ref: oid for ref, oid in fixed.items() if _holds(gitdir / ref, oid)}
+    if loose:
+        add(gitdir, loose)
+    for ref in loose:
+        (gitdir / ref).unlink(missing_ok=True)
+
+
+def add(gitdir: Path, refs: Mapping[str, str]) -> None:
+    """Write refs straight into packed-refs.
 
     Raises FileExistsError when someone else is packing, OSError when the disk refuses; nothing is
     lost then.
     """
-    loose = {ref: oid for ref, oid in fixed.items() if _holds(gitdir / ref, oid)}
-    if not loose:
-        return 0
     lock = gitdir / "packed-refs.lock"
     descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as handle:
-            handle.write(_merged(gitdir / "packed-refs", loose).encode("utf-8", "surrogateescape"))
+            handle.write(_merged(gitdir / "packed-refs", refs).encode("utf-8", "surrogateescape"))
             handle.flush()
             os.fsync(handle.fileno())
         lock.rename(gitdir / "packed-refs")
     except OSError:
         lock.unlink(missing_ok=True)
         raise
-    for ref in loose:
-        (gitdir / ref).unlink(missing_ok=True)
-    return len(loose)
 
 
 def _holds(path: Path, oid: str) -> bool:

@@ -60,6 +60,7 @@ class Recorder:
 
     def __init__(self, store: Store, state: State, clock: Callable[[], float]) -> None:
         self._store, self._state, self._clock = store, state, clock
+        self.follower = branches.Follower(store, state.run)
         self._codes: dict[str, dict[str, str]] = {"harness": {}, "rejected": {}}
         self._codes_at: str | None = None  # the state that the codes were read from
 
@@ -97,7 +98,7 @@ class Recorder:
             kept.release()
             if self._codes_at == before:
                 self._learn(added)
-            branches.follow(self._store, state.run, added, state.tip)
+            self.follower.follow(added, state.tip)
         branches.upkeep(self._store, state)
 
     # --- the kinds ----------------------------------------------------------------------------
