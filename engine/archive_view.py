@@ -22,7 +22,7 @@ class FixedView:
         self, context: Context, before: int, mechanisms: Mechanisms, only: str | None = None
     ) -> None:
         self._archive = context.archive
-        self._outcomes = _outcomes(context)
+        self._outcomes = _outcomes(context, before)
         tip = context.archive.tip()
         incumbent = context.archive.pair(tip.incumbent).harness if tip else ""
         self._entries = tuple(
@@ -70,11 +70,12 @@ class FixedView:
         )
 
 
-def _outcomes(context: Context) -> Mapping[str, Mapping[str, Outcome]]:
-    """For each harness its best outcome by the method of the checkpoint it was paired with."""
+def _outcomes(context: Context, before: int) -> Mapping[str, Mapping[str, Outcome]]:
+    """For each harness its best outcome in earlier rounds, by the method of the checkpoint it was
+    paired with."""
     methods = {c.oid: c.method for c in context.archive.checkpoints()}
     best: dict[str, dict[str, Outcome]] = {}
-    for pair in context.archive.pairs():
+    for pair in (p for p in context.archive.pairs() if p.round < before):
         outcome, method = context.outcome(pair.oid), methods[pair.checkpoint]
         known = best.setdefault(pair.harness, {}).get(method)
         if known is None or outcome.scalar > known.scalar:

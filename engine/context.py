@@ -73,6 +73,10 @@ class Context:
             return None
         return self.archive.pair(self.opened().incumbent).harness
 
+    def seed_checkpoint(self) -> str:
+        """The checkpoint of round 0's pair."""
+        return self.archive.pair(self.archive.rounds()[0].incumbent).checkpoint
+
     # --- splits -------------------------------------------------------------------------------
 
     @cached_property

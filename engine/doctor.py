@@ -11,6 +11,7 @@ from pathlib import Path
 
 from engine.errors import CoevoError
 from engine.params import Params, environment, find_root, load
+from engine.pipeline import obstacles
 from kernel import sandbox
 
 
@@ -49,12 +50,22 @@ def examine(start: Path) -> list[Finding]:
 
 def _repository(root: Path, params: Params) -> Iterator[Finding]:
     yield _disk(root)
+    yield _pipeline(root)
     yield _attempt("archive", True, lambda: _archive(root, params))
     yield _attempt("DVC remote", False, lambda: _remote(root))
     if params.serving.api_key_env:
         name = params.serving.api_key_env
         there = environment(name) is not None
         yield Finding("endpoint key", there, True, f"${name}", f"export {name}=…")
+
+
+def _pipeline(root: Path) -> Finding:
+    found = obstacles(root)
+    if not found:
+        return Finding("DVC's files", True, True, "nothing in the way of dvc repro")
+    [(path, problem), *_] = found.items()
+    mend = f"rm {' '.join(map(str, found))} (coevo run does so)"
+    return Finding("DVC's files", False, True, f"{path}: {problem}", mend)
 
 
 def _attempt(name: str, needed: bool, look: Callable[[], str]) -> Finding:

@@ -7,8 +7,9 @@ Nothing here takes DVC's repository lock, so all of it works inside a running ``
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,8 +73,9 @@ class DvcStore:
         wanted = _hash_info(dvc_text)
         with self._repo() as repo:
             cache = repo.cache.local
+            broken = _drop_broken(cache, wanted)
             if not _has(cache, wanted):
-                self._pull(repo, wanted, dest)
+                self._pull(repo, wanted, dest, broken)
             dest.parent.mkdir(parents=True, exist_ok=True)
             partial = dest.with_name(f".{dest.name}.{os.getpid()}")
             checkout(str(partial), repo.fs, load(cache, wanted), cache, force=True)
@@ -97,13 +99,16 @@ class DvcStore:
             )
         return len(result.transferred)
 
-    def _pull(self, repo: Repo, wanted: HashInfo, dest: Path) -> None:
+    def _pull(self, repo: Repo, wanted: HashInfo, dest: Path, broken: Sequence[str]) -> None:
         from dvc_data.hashfile.transfer import transfer
 
+        lacking = "not in DVC's cache"
+        if broken:
+            lacking += f" any more ({', '.join(broken)} was truncated or changed, and removed)"
         try:
             source = self._remote(repo, "pull", None)
         except DataError as error:
-            raise DataError(f"{dest.name}: not in DVC's cache, and {error}") from None
+            raise DataError(f"{dest.name}: {lacking}, and {error}") from None
         cache = repo.cache.local
         transfer(source, cache, {wanted}, verify=True)
         if wanted.isdir and cache.exists(wanted.value):
@@ -111,8 +116,8 @@ class DvcStore:
             transfer(source, cache, set(_files(cache, wanted)), verify=True)
         if not _has(cache, wanted):
             raise DataError(
-                f"{dest.name} ({wanted.value}): neither in DVC's cache nor on the remote; whoever "
-                "has the run must `coevo push` it"
+                f"{dest.name} ({wanted.value}): {lacking}, and not on the remote; whoever has the "
+                "run must `coevo push` it"
             )
 
     def _remote(self, repo: Repo, command: str, name: str | None) -> Any:
@@ -121,6 +126,12 @@ class DvcStore:
                 "no DVC remote is configured: `dvc remote add --default NAME URL`, then try again"
             )
         return repo.cloud.get_remote_odb(name, command)
+
+
+def name_in(dvc_text: str) -> str:
+    """The file or folder name that a ``.dvc`` text gives."""
+    [out] = yaml.safe_load(dvc_text)["outs"]
+    return str(out["path"])
 
 
 def _hash_info(dvc_text: str) -> HashInfo:
@@ -143,6 +154,29 @@ def _has(cache: Any, wanted: HashInfo) -> bool:
         return False
     files = _files(cache, wanted) if wanted.isdir else []
     return all(cache.exists(entry.value) for entry in files)
+
+
+def _drop_broken(cache: Any, wanted: HashInfo) -> list[str]:
+    """Remove objects of ``wanted`` whose bytes aren't what their name says (a truncated disk, a
+    stray write through a hard link); their paths. DVC itself trusts what it wrote once."""
+    broken: list[str] = []
+
+    def check(value: str) -> bool:
+        path = Path(cache.oid_to_path(value))
+        if not path.is_file():
+            return False
+        with path.open("rb") as stream:
+            found = hashlib.file_digest(stream, "md5").hexdigest()
+        if found == value.removesuffix(".dir"):
+            return True
+        path.unlink()
+        broken.append(str(path))
+        return False
+
+    if check(str(wanted.value)) and wanted.isdir:
+        for entry in _files(cache, wanted):
+            check(str(entry.value))
+    return broken
 
 
 def _replace(partial: Path, dest: Path) -> None:

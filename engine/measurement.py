@@ -13,6 +13,7 @@ from engine.archive.drafts import PairDraft
 from engine.context import Context
 from engine.evaluation.outcome import measured
 from engine.evaluation.scheduler import Job, Scheduler
+from engine.naming import settle
 from engine.records import Outcome, Rollout, write_bytes
 
 
@@ -53,10 +54,11 @@ async def evaluate(
     return results
 
 
-def archived_pair(context: Context, harness: str, checkpoint: str) -> str | None:
-    """The pair commit of this harness and checkpoint, measured on all of V, if there is one."""
-    for pair in context.archive.pairs():
-        if (pair.harness, pair.checkpoint) == (harness, checkpoint):
+def archived_pair(context: Context, harness: str, checkpoint: str, before: int) -> str | None:
+    """The pair commit of this harness and checkpoint, measured on all of V in a round earlier than
+    ``before``, if there is one."""
+    for pair in context.archive.pairs(harness=harness, checkpoint=checkpoint):
+        if pair.round < before:
             return pair.oid
     return None
 
@@ -68,11 +70,11 @@ async def measure_on_validation(
     named: Mapping[str, tuple[str, str]],
     title: str,
 ) -> dict[str, str]:
-    """Measure pairs on all of V and archive each; pair name -> pair commit. A pair that is
-    archived already is not measured again."""
+    """Measure pairs on all of V and archive each; name as given -> pair commit. A pair that an
+    earlier round archived is not measured again."""
     done: dict[str, str] = {}
     for name, (harness, checkpoint) in named.items():
-        known = archived_pair(context, harness, checkpoint)
+        known = archived_pair(context, harness, checkpoint, before=round_number)
         if known:
             done[name] = known
     todo = [name for name in named if name not in done]
@@ -80,22 +82,40 @@ async def measure_on_validation(
         context, scheduler, [named[name] for name in todo], "validation", title
     )
     for name, (outcome, rollouts) in zip(todo, results, strict=True):
-        harness, checkpoint = named[name]
-        done[name] = context.archive.record_pair(
-            PairDraft(
-                name=name,
-                round=round_number,
-                harness=harness,
-                checkpoint=checkpoint,
-                outcome=as_json(outcome),
-                rollouts_dvc=context.dvc.add(keep_rollouts(context, name, rollouts)),
-                split=outcome.split,
-                eval_key=outcome.eval_key,
-                subject=f"Measure {name}: score {outcome.score:.3f}, "
-                f"TIMR {'n/a' if outcome.timr is None else format(outcome.timr, '.3f')}",
-            )
-        )
+        done[name] = _archive(context, round_number, name, named[name], outcome, rollouts)
     return done
+
+
+def _archive(
+    context: Context,
+    round_number: int,
+    wanted: str,
+    pair: tuple[str, str],
+    outcome: Outcome,
+    rollouts: Sequence[Rollout],
+) -> str:
+    """The pair's commit; the one there is where this round broke off after it, unless it was
+    measured under other parameters."""
+    own = {p.label: p for p in context.archive.pairs() if p.round == round_number}
+    mark = (*pair, outcome.eval_key)
+    settled = settle(wanted, own, lambda p: (p.harness, p.checkpoint, p.eval_key) == mark)
+    if settled.known is not None:
+        return settled.known.oid
+    name = settled.name
+    return context.archive.record_pair(
+        PairDraft(
+            name=name,
+            round=round_number,
+            harness=pair[0],
+            checkpoint=pair[1],
+            outcome=as_json(outcome),
+            rollouts_dvc=context.dvc.add(keep_rollouts(context, name, rollouts)),
+            split=outcome.split,
+            eval_key=outcome.eval_key,
+            subject=f"Measure {name}: score {outcome.score:.3f}, "
+            f"TIMR {'n/a' if outcome.timr is None else format(outcome.timr, '.3f')}",
+        )
+    )
 
 
 def keep_rollouts(context: Context, name: str, rollouts: Sequence[Rollout]) -> Path:

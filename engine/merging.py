@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Container, Mapping, Sequence
 
 from engine.archive.drafts import CheckpointDraft
+from engine.archive.entries import Checkpoint
 from engine.checkpoints import Stored
 from engine.context import Context
 from engine.inheritance import MergeRefused, Proposal, merger
@@ -29,13 +31,15 @@ class Merging:
     def _merge(self, proposal: Proposal) -> str | None:
         context = self._context
         archive, store = context.archive, context.checkpoints
-        name = f"r{self._round:03d}-m{next(self._numbers)}"
-        known = next((c for c in archive.checkpoints() if c.label == name), None)
-        if known is not None:
-            return known.oid
+        own = [c for c in archive.checkpoints() if c.round == self._round and c.method == "ties"]
+        for checkpoint in own:
+            if _is_of(checkpoint, proposal):
+                return checkpoint.oid
+        name = self._free_name({c.label for c in own})
         sources = [archive.checkpoint(oid) for oid in proposal.alpha]
-        seed = archive.checkpoints()[0]
+        seed = archive.checkpoint(context.seed_checkpoint())
         out = context.root / ".coevo" / "merging" / name
+        shutil.rmtree(out, ignore_errors=True)
         context.observer.say(f"  merging {len(sources)} checkpoints (TIES): {proposal.why}")
         try:
             config = merger(context.params.inheritance.merger)(
@@ -57,6 +61,12 @@ class Merging:
             self._draft(name, proposal, [c.oid for c in sources], stored, config)
         )
 
+    def _free_name(self, taken: Container[str]) -> str:
+        """The next name; one that a broken-off try of this round gave to another mixture is
+        passed over."""
+        names = (f"r{self._round:03d}-m{number}" for number in self._numbers)
+        return next(name for name in names if name not in taken)
+
     def _draft(
         self,
         name: str,
@@ -75,7 +85,21 @@ class Merging:
             trained_under=None,
             weights=stored.digest,
             dvc=stored.dvc_text,
-            provenance={"method": "ties", "why": proposal.why, "mergekit": dict(config)},
+            provenance={
+                "method": "ties",
+                "why": proposal.why,
+                "density": proposal.density,
+                "normalize": proposal.normalize,
+                "mergekit": dict(config),
+            },
             card=f"# {name}\n\nTIES merge: {weights}. {proposal.why}.\n",
             subject=f"Merge {name}: {proposal.why}",
         )
+
+
+def _is_of(checkpoint: Checkpoint, proposal: Proposal) -> bool:
+    """Whether an archived merge is of this mixture, made in the same way."""
+    made = checkpoint.provenance
+    return dict(zip(checkpoint.sources, checkpoint.alpha, strict=True)) == dict(
+        proposal.alpha
+    ) and (made.get("density"), made.get("normalize")) == (proposal.density, proposal.normalize)

@@ -29,7 +29,10 @@ def init_repository(folder: Path, domain: str, data: Path | None, run: str) -> N
     if any(folder.iterdir()):
         raise ConfigError(f"{folder}: not empty; name a new or empty folder")
     repo = GitRepo.init(
-        folder, initial_branch="main", template="", allow_unsafe_options=True  # no template at all
+        folder,
+        initial_branch="main",
+        template="",
+        allow_unsafe_options=True,  # no template at all
     )
     Repo.init(str(folder)).close()
     with Repo(str(folder)).config.edit() as config:

@@ -23,10 +23,16 @@ from pathlib import Path
 from typing import Any
 
 from engine import records
+from engine.adaptation import trainer
 from engine.context import Context, open_context
+from engine.curator import curator
+from engine.domains.registry import domain as find_domain
+from engine.editors import editor
 from engine.errors import ConfigError
+from engine.inheritance import merger, policy
 from engine.observer import Observer
-from engine.params import load
+from engine.params import Params, load
+from engine.serving import find_server
 from engine.stages import adapt, curate, edit, inherit, observe, open, promote
 
 
@@ -53,7 +59,10 @@ def run_stage(root: Path, name: str, observer: Observer) -> Path:
     """Run one stage under the run's lock; returns its record's path. Raises CoevoError."""
     if name not in STAGES:
         raise ConfigError(f"unknown stage {name!r}; the stages are: {', '.join(STAGES)}")
-    context = open_context(root, load(root / "params.yaml"), observer)
+    params = load(root / "params.yaml")
+    if name == "open":
+        check_names(params)
+    context = open_context(root, params, observer)
     stage = STAGES[name]
     path = root / "round" / stage.record
     with context.archive.lock():
@@ -66,6 +75,17 @@ def run_stage(root: Path, name: str, observer: Observer) -> Path:
         record = asyncio.run(stage.run(context))
         records.write(path, record)
     return path
+
+
+def check_names(params: Params) -> None:
+    """Find every part that ``params`` names, before anything is paid for. Raises ConfigError."""
+    find_domain(params.domain)
+    find_server(params.serving.backend)
+    curator(params.curator.kind)
+    editor(params.editors.kind)
+    policy(params.inheritance.kind)
+    merger(params.inheritance.merger)
+    trainer(params.adaptation.trainer)
 
 
 def _is_finished(context: Context, opened: records.Opened) -> bool:

@@ -91,5 +91,6 @@ def test_replay_is_clean_once_per_task_newest_first_and_bounded() -> None:
 
 
 def test_samples_round_trip(tmp_path: Path) -> None:
-    write_samples(tmp_path / "d.jsonl", [sample("ü")])
-    assert read_samples(tmp_path / "d.jsonl") == [sample("ü")]
+    path = write_samples(tmp_path, [sample("ü")])
+    assert read_samples(path) == [sample("ü")]
+    assert write_samples(tmp_path, [sample("ü")]) == path != write_samples(tmp_path, [])

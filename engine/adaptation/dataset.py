@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -46,10 +47,12 @@ def with_replay(new: Sequence[Sample], earlier: Sequence[Sample]) -> tuple[list[
     return [*new, *replayed], len(replayed)
 
 
-def write_samples(path: Path, samples: Sequence[Sample]) -> None:
-    """JSON lines, replaced in one step."""
-    lines = "".join(json.dumps(sample, ensure_ascii=False) + "\n" for sample in samples)
-    write_bytes(path, lines.encode())
+def write_samples(folder: Path, samples: Sequence[Sample]) -> Path:
+    """A file of JSON lines in ``folder``, named by its content."""
+    lines = "".join(json.dumps(sample, ensure_ascii=False) + "\n" for sample in samples).encode()
+    path = folder / f"{hashlib.sha256(lines).hexdigest()[:12]}.jsonl"
+    write_bytes(path, lines)
+    return path
 
 
 def read_samples(path: Path) -> list[Sample]:

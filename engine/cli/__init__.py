@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 from types import FrameType
@@ -36,6 +37,19 @@ for command in (
     cli.add_command(command)
 
 
+_MENDS = {
+    **dict.fromkeys(
+        (errno.ENOSPC, errno.EDQUOT), "free some disk; what had finished is kept, run it again"
+    ),
+    **dict.fromkeys(
+        (errno.EACCES, errno.EPERM, errno.EROFS), "make it writable for this user, then run again"
+    ),
+    errno.EMFILE: "raise the limit of open files (ulimit -n), then run again",
+    errno.EIO: "the disk or its file system fails; look at it before going on",
+}
+"""The machine's own refusals, which any file access may meet, and what to do about each."""
+
+
 def main() -> None:
     """The console script: a user's mistake is one line and an exit code, never a traceback."""
     signal.signal(signal.SIGTERM, _interrupt)
@@ -56,6 +70,12 @@ def main() -> None:
         sys.exit(error.exit_code)
     except BrokenPipeError:
         sys.exit(0)
+    except OSError as error:
+        if error.errno not in _MENDS:
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        click.echo(f"error: {where}{error.strerror}; {_MENDS[error.errno]}", err=True)
+        sys.exit(1)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

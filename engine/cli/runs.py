@@ -14,6 +14,7 @@ from engine.context import require_started
 from engine.errors import CoevoError
 from engine.observer import Terminal
 from engine.params import child_environment, find_root, load
+from engine.pipeline import mend
 from engine.repository import init_repository
 from engine.round import STAGES, run_stage
 
@@ -44,6 +45,8 @@ def run_command(rounds: int) -> None:
     """
     root = find_root(Path.cwd())
     load(root / "params.yaml")
+    for path, problem in mend(root).items():
+        click.echo(f"removed {path} ({problem})", err=True)
     for number in range(1, rounds + 1):
         click.echo(f"dvc repro ({number} of {rounds})", err=True)
         code = repro(root)

@@ -36,11 +36,8 @@ class Journal:
                 "(key TEXT PRIMARY KEY, finished REAL NOT NULL, trajectory BLOB NOT NULL)"
             )
             self._db.execute(f"PRAGMA user_version={_SCHEMA}")
-        except sqlite3.DatabaseError as error:
-            raise ArchiveError(
-                f"{path}: the journal can't be used ({error}); move it away to start a new one "
-                "(finished rollouts in it will run again)"
-            ) from None
+        except sqlite3.Error as error:
+            raise _unusable(path, str(error)) from None
 
     def __enter__(self) -> Journal:
         return self
@@ -58,26 +55,45 @@ class Journal:
 
     def get(self, keys: Iterable[str]) -> Mapping[str, Trajectory]:
         """The finished ones among ``keys``."""
-        wanted, found = list(keys), {}
-        for start in range(0, len(wanted), _CHUNK):
-            part = wanted[start : start + _CHUNK]
-            marks = ",".join("?" * len(part))
-            rows = self._db.execute(
-                f"SELECT key, trajectory FROM rollout WHERE key IN ({marks})", part
-            )
-            for key, blob in rows:
-                found[key] = Trajectory.from_json(json.loads(zlib.decompress(blob)))
+        wanted = list(keys)
+        found: dict[str, Trajectory] = {}
+        try:
+            for start in range(0, len(wanted), _CHUNK):
+                part = wanted[start : start + _CHUNK]
+                marks = ",".join("?" * len(part))
+                rows = self._db.execute(
+                    f"SELECT key, trajectory FROM rollout WHERE key IN ({marks})", part
+                )
+                found.update((key, _unpacked(blob)) for key, blob in rows)
+        except (sqlite3.Error, zlib.error, ValueError) as error:
+            raise _unusable(self._path, str(error)) from None
         return found
 
     def put(self, key: str, trajectory: Trajectory) -> None:
-        """Record one finished rollout; the first one of a key stays."""
+        """Record one finished rollout; the first one of a key stays. Raises ArchiveError: disk."""
         blob = zlib.compress(json.dumps(trajectory.to_json(), ensure_ascii=False).encode(), 6)
         try:
             self._db.execute(
                 "INSERT OR IGNORE INTO rollout VALUES (?, ?, ?)", (key, time.time(), blob)
             )
         except sqlite3.OperationalError as error:
-            raise ArchiveError(f"{self._path}: {error}; free some disk and run again") from None
+            raise ArchiveError(
+                f"{self._path}: a finished rollout can't be kept ({error}); free some disk, make "
+                "the file writable, and run again"
+            ) from None
+        except sqlite3.Error as error:
+            raise _unusable(self._path, str(error)) from None
 
     def __len__(self) -> int:
         return int(self._db.execute("SELECT count(*) FROM rollout").fetchone()[0])
+
+
+def _unpacked(blob: bytes) -> Trajectory:
+    return Trajectory.from_json(json.loads(zlib.decompress(blob)))
+
+
+def _unusable(path: Path, why: str) -> ArchiveError:
+    return ArchiveError(
+        f"{path}: the journal can't be used ({why}); where it is read-only or the disk is full, "
+        "mend that; where it is damaged, move it away to start a new one (its rollouts run again)"
+    )

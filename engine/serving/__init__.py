@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.errors import ConfigError
+from engine.seams import find
 
 if TYPE_CHECKING:
     from engine.params import ServingParams
@@ -23,15 +23,10 @@ SERVERS = {
 def server(params: ServingParams, folder: Path) -> Server:
     """The backend that ``params.backend`` names; ``folder`` (the run's ``.coevo``) takes its logs.
     Raises ConfigError listing the known names."""
-    target = SERVERS.get(params.backend, params.backend)
-    module, _, name = target.partition(":")
-    if not name:
-        known = ", ".join(SERVERS)
-        raise ConfigError(
-            f"serving.backend: unknown {params.backend!r}; known: {known}, or module:Class"
-        )
-    try:
-        made: Server = getattr(import_module(module), name)(params, folder)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"serving.backend: {target}: {error}") from None
-    return made
+    return find_server(params.backend)(params, folder)
+
+
+def find_server(backend: str) -> Callable[[ServingParams, Path], Server]:
+    """What makes a server of the kind called ``backend``. Raises ConfigError if unknown."""
+    found: Callable[[ServingParams, Path], Server] = find("serving.backend", backend, SERVERS)
+    return found

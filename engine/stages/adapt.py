@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,17 +12,21 @@ from engine.adaptation import TrainParams, TrainReport, trainer
 from engine.adaptation.dataset import Sample, read_samples, samples_of, with_replay, write_samples
 from engine.archive.drafts import CheckpointDraft
 from engine.archive.entries import Checkpoint
+from engine.checkpoints import Stored
 from engine.context import Context
 from engine.domains import Task
+from engine.dvc_store import name_in
 from engine.evaluation.scheduler import Scheduler
 from engine.measurement import measure_on_validation
+from engine.naming import settle
 from engine.records import Adapted, Inherited, read
 
 
 @dataclass(frozen=True)
 class _Data:
-    """What is trained on, and where it came from."""
+    """What is trained on, and where it came from. The file is named by its content."""
 
+    path: Path
     samples: Sequence[Sample]
     sampled: int
     accepted: int
@@ -38,15 +43,14 @@ async def run(context: Context) -> Adapted:
     if selected is None:
         return Adapted(None, None, note="no selected pair: nothing to adapt")
     pair = context.archive.pair(selected)
-    name = f"r{opened.round:03d}-sft"
     async with context.scheduler() as scheduler:
-        data = await _sample(context, scheduler, pair.harness, pair.checkpoint, name)
+        data = await _sample(context, scheduler, pair.harness, pair.checkpoint)
         counts = Adapted(None, None, data.sampled, data.accepted, data.replayed, len(data.samples))
         if not data.accepted:
             return replace(
                 counts, note="no trajectory was accepted: nothing to learn", cost=scheduler.cost
             )
-        checkpoint, loss = _train(context, pair.harness, pair.checkpoint, name, data)
+        checkpoint, loss = _train(context, pair.harness, pair.checkpoint, data)
         pairs = await measure_on_validation(
             context,
             scheduler,
@@ -58,9 +62,7 @@ async def run(context: Context) -> Adapted:
         return replace(counts, pair=adapted, checkpoint=checkpoint, loss=loss, cost=scheduler.cost)
 
 
-async def _sample(
-    context: Context, scheduler: Scheduler, harness: str, checkpoint: str, name: str
-) -> _Data:
+async def _sample(context: Context, scheduler: Scheduler, harness: str, checkpoint: str) -> _Data:
     params = context.params.adaptation
     tasks = _training_tasks(context)
     sampled = await scheduler.until_accepted(
@@ -72,11 +74,14 @@ async def _sample(
     )
     accepted = [rollouts[-1] for rollouts in sampled if rollouts[-1].verdict.accepted]
     new = [sample for rollout in accepted for sample in samples_of(rollout)]
-    samples, replayed = with_replay(new, _earlier(context, name) if params.replay else [])
-    path = context.root / ".coevo" / "datasets" / context.params.run / f"{name}.jsonl"
-    write_samples(path, samples)
+    samples, replayed = with_replay(new, _earlier(context) if params.replay else [])
+    path = write_samples(_datasets(context), samples)
     total = sum(len(rollouts) for rollouts in sampled)
-    return _Data(samples, total, len(accepted), replayed, context.dvc.add(path))
+    return _Data(path, samples, total, len(accepted), replayed, context.dvc.add(path))
+
+
+def _datasets(context: Context) -> Path:
+    return context.root / ".coevo" / "datasets" / context.params.run
 
 
 def _training_tasks(context: Context) -> Sequence[Task]:
@@ -86,60 +91,42 @@ def _training_tasks(context: Context) -> Sequence[Task]:
     return draw.sample(tasks, min(context.params.adaptation.tasks, len(tasks)))
 
 
-def _earlier(context: Context, name: str) -> list[Sample]:
+def _earlier(context: Context) -> list[Sample]:
     """All samples that earlier rounds trained on, oldest first."""
     samples: list[Sample] = []
     for checkpoint in context.archive.checkpoints():
-        if checkpoint.method == "sft" and checkpoint.label != name:
+        if checkpoint.method == "sft" and checkpoint.round < context.opened().round:
             samples += read_samples(_dataset_path(context, checkpoint))
     return samples
 
 
 def _dataset_path(context: Context, checkpoint: Checkpoint) -> Path:
-    label = checkpoint.label
-    path = context.root / ".coevo" / "datasets" / context.params.run / f"{label}.jsonl"
-    return (
-        path if path.exists() else context.dvc.materialise(checkpoint.provenance["dataset"], path)
-    )
+    dvc = checkpoint.provenance["dataset"]
+    path = _datasets(context) / name_in(dvc)
+    return path if path.exists() else context.dvc.materialise(dvc, path)
 
 
 def _train(
-    context: Context, harness: str, checkpoint: str, name: str, data: _Data
+    context: Context, harness: str, checkpoint: str, data: _Data
 ) -> tuple[str, tuple[float, ...]]:
     """The archived checkpoint θ⁺ and its loss curve; a training that is archived isn't repeated."""
-    archive, store, params = context.archive, context.checkpoints, context.params.adaptation
-    for known in archive.checkpoints():
-        if known.label == name:
-            return known.oid, tuple(known.provenance["loss"])
-    source = archive.checkpoint(checkpoint)
-    dataset = context.root / ".coevo" / "datasets" / context.params.run / f"{name}.jsonl"
+    archive, params = context.archive, context.params.adaptation
     settings = TrainParams(
         learning_rate=params.learning_rate,
         batch_size=params.batch_size,
         max_length=params.max_length,
     )
-    out = context.root / ".coevo" / "training" / name
-    with context.observer.bar(f"SFT on {len(data.samples)} trajectories", len(data.samples)) as bar:
-        seen = 0
-
-        def progress(done: int, total: int, loss: float) -> None:
-            nonlocal seen
-            samples = round(done / max(total, 1) * len(data.samples))
-            bar.advance(samples - seen, note=f"loss {loss:.3f}")
-            seen = samples
-
-        report = trainer(params.trainer)(
-            store.path(source.weights, source.dvc),
-            dataset,
-            out,
-            settings,
-            context.params.seed,
-            progress,
-        )
-    stored = store.add(out)
+    number = context.opened().round
+    own = {c.label: c for c in archive.checkpoints() if c.round == number}
+    mark = ((checkpoint,), harness, data.dvc, asdict(settings))
+    settled = settle(f"r{number:03d}-sft", own, lambda c: _mark(c) == mark)
+    if settled.known is not None:
+        return settled.known.oid, tuple(settled.known.provenance["loss"])
+    name = settled.name
+    stored, report = _trained(context, name, archive.checkpoint(checkpoint), data, settings)
     draft = CheckpointDraft(
         name=name,
-        round=context.opened().round,
+        round=number,
         method="sft",
         sources=(checkpoint,),
         alpha=(1.0,),
@@ -153,6 +140,42 @@ def _train(
         subject=f"Adapt {name}: SFT on {len(data.samples)} accepted trajectories",
     )
     return archive.record_checkpoint(draft), tuple(report.losses)
+
+
+def _mark(made: Checkpoint) -> tuple[object, ...]:
+    """What a training is known by."""
+    provenance = made.provenance
+    return (
+        made.sources,
+        made.trained_under,
+        provenance.get("dataset"),
+        provenance.get("settings"),
+    )
+
+
+def _trained(
+    context: Context, name: str, source: Checkpoint, data: _Data, settings: TrainParams
+) -> tuple[Stored, TrainReport]:
+    store, out = context.checkpoints, context.root / ".coevo" / "training" / name
+    shutil.rmtree(out, ignore_errors=True)
+    with context.observer.bar(f"SFT on {len(data.samples)} trajectories", len(data.samples)) as bar:
+        seen = 0
+
+        def progress(done: int, total: int, loss: float) -> None:
+            nonlocal seen
+            samples = round(done / max(total, 1) * len(data.samples))
+            bar.advance(samples - seen, note=f"loss {loss:.3f}")
+            seen = samples
+
+        report = trainer(context.params.adaptation.trainer)(
+            store.path(source.weights, source.dvc),
+            data.path,
+            out,
+            settings,
+            context.params.seed,
+            progress,
+        )
+    return store.add(out), report
 
 
 def _provenance(data: _Data, settings: TrainParams, report: TrainReport) -> dict[str, object]:

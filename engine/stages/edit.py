@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engine.archive.drafts import HarnessDraft
+from engine.archive.entries import Harness
 from engine.archive_view import FixedView
 from engine.brief import Brief, Curated
 from engine.checks import CheckResult, check
@@ -20,6 +21,7 @@ from engine.context import Context
 from engine.editors import Edit, Editor, editor, mechanisms
 from engine.errors import SandboxError
 from engine.leaks import Forbidden
+from engine.naming import settle
 from engine.records import Cost, Edited, Offspring, read
 from kernel.host import WorkerPool
 from kernel.sandbox import SandboxUnavailable
@@ -121,11 +123,12 @@ class _Session:
 
 
 def _archive(context: Context, done: Sequence[_Checked]) -> list[Offspring]:
-    opened = context.opened()
+    number = context.opened().round
+    own = [h for h in context.archive.harnesses(include_rejected=True) if h.round == number]
     drafts = [
         HarnessDraft(
-            round=opened.round,
-            slot=each.brief.slot,
+            round=number,
+            slot=_slot(each, number, {h.label: h for h in own}),
             files=each.edit.files,
             subject=each.edit.subject,
             base=each.edit.base,
@@ -139,7 +142,22 @@ def _archive(context: Context, done: Sequence[_Checked]) -> list[Offspring]:
         for each in done
     ]
     oids = context.archive.record_harnesses(drafts)
-    return [replace(_offspring(each), harness=oid) for each, oid in zip(done, oids, strict=True)]
+    return [
+        replace(_offspring(each), slot=draft.slot, harness=oid)
+        for each, draft, oid in zip(done, drafts, oids, strict=True)
+    ]
+
+
+def _slot(each: _Checked, number: int, taken: Mapping[str, Harness]) -> str:
+    """The brief's slot; a successor of it where a broken-off try of this round left another
+    offspring there."""
+    prefix = f"r{number:03d}-"
+
+    def same(entry: Harness) -> bool:
+        alike = (entry.rejected, entry.base) == (not each.result.ok, each.edit.base)
+        return alike and dict(entry.files) == dict(each.edit.files)
+
+    return settle(prefix + each.brief.slot, taken, same).name.removeprefix(prefix)
 
 
 def _offspring(each: _Checked) -> Offspring:

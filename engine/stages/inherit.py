@@ -121,13 +121,18 @@ def _select(context: Context, incumbent: str, candidates: Sequence[Candidate]) -
 
 
 def _history(context: Context, incumbent: str) -> History:
+    """A_{<t}: without what a broken-off try of this round has archived, so that a resumed round
+    proposes what an uninterrupted one does."""
+    number, seed = context.opened().round, context.seed_checkpoint()
     facts = {
         pair.oid: PairFact(pair.harness, pair.checkpoint, pair.round, outcome.scalar, outcome.timr)
         for pair in context.archive.pairs()
+        if pair.round < number
         for outcome in [context.outcome(pair.oid)]
     }
     checkpoints = tuple(
         CheckpointFact(c.oid, c.round, c.method, tuple(c.sources))
         for c in context.archive.checkpoints()
+        if c.round < number and (c.method != "seed" or c.oid == seed)
     )
     return History(checkpoints, tuple(facts.values()), facts[incumbent])

@@ -6,14 +6,17 @@ from engine import splits
 from engine.archive.drafts import CheckpointDraft, HarnessDraft, RoundDraft
 from engine.context import SPLITS_FILE, Context
 from engine.errors import ConfigError
+from engine.leftovers import sweep
 from engine.measurement import measure_on_validation
-from engine.records import Opened, metrics_bytes, read, to_bytes
+from engine.naming import settle
+from engine.records import Opened, metrics_bytes, to_bytes
 from engine.workspace import read_workspace
 
 
 async def run(context: Context) -> Opened:
     """Resume the round that broke off, else open the next one; when the last of ``rounds:`` is
     done, name it again, so that nothing after this stage has anything to do."""
+    sweep(context.root)
     context.archive.recover()
     if context.archive.tip() is None:
         await _round_zero(context)
@@ -28,9 +31,6 @@ async def run(context: Context) -> Opened:
 
 def _finished(context: Context, last: int) -> Opened:
     context.observer.say(f"  all {last} rounds are done; raise `rounds:` in params.yaml to go on")
-    path = context.record("open")
-    if path.exists() and read(path, Opened).round == last:
-        return read(path, Opened)
     done = context.archive.rounds()[-1]
     before = context.archive.rounds()[-2] if last > 0 else done
     return Opened(last, context.params.run, before.incumbent, before.oid)
@@ -38,45 +38,15 @@ def _finished(context: Context, last: int) -> Opened:
 
 async def _round_zero(context: Context) -> None:
     """Archive the seed harness, the seed checkpoint and their measured pair."""
-    params, archive = context.params, context.archive
+    archive = context.archive
     context.observer.say("round 0: freezing the splits, archiving the seed pair")
-    frozen = splits.freeze(context.root, params, context.domain, context.dvc)
+    frozen = splits.freeze(context.root, context.params, context.domain, context.dvc)
     context.__dict__["frozen"] = frozen
-    if params.inheritance.preliminary > frozen.splits["validation"].tasks:
+    if context.params.inheritance.preliminary > frozen.splits["validation"].tasks:
         raise ConfigError(
             "params.yaml: inheritance.preliminary is larger than the validation split"
         )
-    files = read_workspace(context.domain.seed_harness)
-    harness = archive.record_harness(
-        HarnessDraft(
-            round=0,
-            slot="seed",
-            files=files,
-            base=None,
-            adopts=(),
-            editor="hand",
-            lines_added=0,
-            line_budget=None,
-            check="passed",
-            subject=f"Archive the seed harness of {context.domain.name}",
-        )
-    )
-    stored = context.checkpoints.seed(params.model.seed)
-    checkpoint = archive.record_checkpoint(
-        CheckpointDraft(
-            name="r000-seed",
-            round=0,
-            method="seed",
-            sources=(),
-            alpha=(),
-            trained_under=None,
-            weights=stored.digest,
-            dvc=stored.dvc_text,
-            provenance=stored.provenance,
-            card=(stored.path / "README.md").read_text("utf-8"),
-            subject=f"Archive the seed checkpoint {params.model.seed}",
-        )
-    )
+    harness, checkpoint = _seed_harness(context), _seed_checkpoint(context)
     async with context.scheduler() as scheduler:
         named = {"r000-seed": (harness, checkpoint)}
         pairs = await measure_on_validation(context, scheduler, 0, named, "seed pair on V")
@@ -97,5 +67,52 @@ async def _round_zero(context: Context) -> None:
             },
             costs={},
             subject=f"Round 0: seed pair, score {outcome.score:.3f}",
+        )
+    )
+
+
+def _seed_harness(context: Context) -> str:
+    """The domain's seed harness, archived; the one there is where round 0 broke off after it."""
+    files = dict(read_workspace(context.domain.seed_harness))
+    taken = {h.label: h for h in context.archive.harnesses()}
+    settled = settle("r000-seed", taken, lambda h: dict(h.files) == files)
+    if settled.known is not None:
+        return settled.known.oid
+    return context.archive.record_harness(
+        HarnessDraft(
+            round=0,
+            slot=settled.name.removeprefix("r000-"),
+            files=files,
+            base=None,
+            adopts=(),
+            editor="hand",
+            lines_added=0,
+            line_budget=None,
+            check="passed",
+            subject=f"Archive the seed harness of {context.domain.name}",
+        )
+    )
+
+
+def _seed_checkpoint(context: Context) -> str:
+    """The seed checkpoint that params.yaml names, archived once."""
+    stored = context.checkpoints.seed(context.params.model.seed)
+    taken = {c.label: c for c in context.archive.checkpoints()}
+    settled = settle("r000-seed", taken, lambda c: c.weights == stored.digest)
+    if settled.known is not None:
+        return settled.known.oid
+    return context.archive.record_checkpoint(
+        CheckpointDraft(
+            name=settled.name,
+            round=0,
+            method="seed",
+            sources=(),
+            alpha=(),
+            trained_under=None,
+            weights=stored.digest,
+            dvc=stored.dvc_text,
+            provenance=stored.provenance,
+            card=(stored.path / "README.md").read_text("utf-8"),
+            subject=f"Archive the seed checkpoint {context.params.model.seed}",
         )
     )

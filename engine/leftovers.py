@@ -1,0 +1,61 @@
+"""What a killed process left in the work tree: half-written files and folders, gone at a start.
+
+The archive and the journal mend themselves; this is about scratch that nothing will ever read.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from engine.archive import process
+
+SCRATCH = ("training", "merging", "seeding")
+"""Folders below ``.coevo`` that belong to a stage at work; logs in them are kept."""
+
+_PLACES = (
+    ".*", "round/.*", "round/briefs/.*", "checkpoints/.*",
+    ".coevo/.*", ".coevo/splits/*/.*", ".coevo/datasets/*/.*", ".coevo/rollouts/*/.*",
+)  # fmt: skip
+_PARTIAL = re.compile(r"\..+\.(\d+)")
+_CACHE_AGE_S = 3600.0
+
+
+def sweep(root: Path) -> int:
+    """Remove the leftovers of dead processes below ``root``; how many there were. To be called
+    under the run's lock, before a stage makes scratch of its own."""
+    found = [*_scratch(root), *_partial(root), *_cache(root)]
+    for path in found:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    return len(found)
+
+
+def _scratch(root: Path) -> Iterator[Path]:
+    for name in SCRATCH:
+        folder = root / ".coevo" / name
+        kept = [path for path in folder.glob("*") if path.suffix == ".log"]
+        yield from (path for path in folder.glob("*") if path not in kept)
+        if folder.is_dir() and not kept:
+            yield folder
+
+
+def _partial(root: Path) -> Iterator[Path]:
+    """``.NAME.PID`` files and folders that were to become NAME, of processes that are no more."""
+    for place in _PLACES:
+        for path in root.glob(place):
+            found = _PARTIAL.fullmatch(path.name)
+            if found and not process.running(int(found[1])):
+                yield path
+
+
+def _cache(root: Path) -> Iterator[Path]:
+    """Half copies in DVC's cache. Another DVC may be at work there, so only old ones."""
+    for path in (root / ".dvc" / "cache" / "files" / "md5").glob("??/.*.tmp"):
+        if time.time() - path.stat().st_mtime > _CACHE_AGE_S:
+            yield path
