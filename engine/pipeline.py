@@ -18,7 +18,6 @@ import yaml
 
 from engine.archive import process
 
-
 _GUARDS = ("lock", "rwlock.lock")
 
 
