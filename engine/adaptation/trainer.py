@@ -17,8 +17,7 @@ from typing import Any
 
 from engine.adaptation import Progress, TrainParams, TrainReport
 from engine.errors import TrainerError
-from engine.params import child_environment
-from engine.serving.process import guarded
+from engine.serving.process import cpu_environment, guarded
 
 
 def train(
@@ -53,13 +52,16 @@ def train(
 
 def _run(job: str, log: Path, progress: Progress) -> TrainReport:
     command = guarded([sys.executable, "-m", "engine.adaptation.sft", job])
-    env = child_environment(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
     losses: list[float] = []
     last: dict[str, Any] = {}
     with (
         log.open("wb") as errors,
         subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=env
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=cpu_environment(),
         ) as process,
     ):
         try:

@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import ConfigError, ModelError
-from engine.params import ServingParams, child_environment
+from engine.params import ServingParams
 from engine.serving.base import Progress, silent
 from engine.serving.client import Endpoint, OpenAIModel, Retry
-from engine.serving.process import ServerProcess, free_port
+from engine.serving.process import ServerProcess, cpu_environment, free_port
 from engine.serving.prompt import ContextGuard
 from engine.serving.turnstile import Turnstile
 from kernel.contract import Completion, Message, ModelUnavailable, Sampling, ToolSchema
@@ -85,7 +85,7 @@ class EmbeddedServer:
             return
         port = free_port()
         self._base_url = f"http://127.0.0.1:{port}"
-        env = child_environment(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
+        env = cpu_environment()
         if self._options.threads:
             env["OMP_NUM_THREADS"] = str(self._options.threads)
         self._process = ServerProcess(self._command(port), env, self._log)
