@@ -52,6 +52,7 @@ def train(
 
 def _run(job: str, log: Path, progress: Progress) -> TrainReport:
     command = guarded([sys.executable, "-m", "engine.adaptation.sft", job])
+    pipe, env = subprocess.PIPE, cpu_environment()
     losses: list[float] = []
     last: dict[str, Any] = {}
     with (
