@@ -1,38 +1,55 @@
-"""What a killed process or a full disk can leave of DVC's own files, and what it takes to go on.
+"""DVC's own files after a kill or on a full disk, and what it takes to go on.
 
-DVC lets go of locks whose process is gone, but not where the number has passed to another
-process, and it stops at files that broke off while they were written. Both files are derived: a
+DVC writes ``.dvc/tmp/rwlock`` (a hundred times a round) and ``dvc.lock`` in place, so a process
+that is killed while it does leaves half a file, at which the next DVC stops. Both are derived: a
 lock says who is at work, and stages that run again without ``dvc.lock`` find what they had done.
+
+As a script, ``python pipeline.py PID ROOT`` waits for process PID, a DVC, and mends what it left:
+``watch`` starts it in a session of its own, where a kill of DVC's process group doesn't reach it.
+It stands alone, so that it starts in milliseconds.
 """
 
 from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Iterator
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from engine.archive import process
-
 _GUARDS = ("lock", "rwlock.lock")
+_HALF = "broken off while it was written"
 
 
-def obstacles(root: Path) -> dict[Path, str]:
+def watch(root: Path) -> None:
+    """Where this process works for a DVC, have what that leaves mended when it is gone."""
+    dvc = next((pid for pid in _ancestors(os.getpid()) if _is_dvc(pid)), None)
+    if dvc is not None:
+        subprocess.Popen(
+            [sys.executable, "-I", __file__, str(dvc), str(root)],
+            cwd="/",
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+
+def obstacles(root: Path) -> Mapping[Path, str]:
     """Files that would stop the next ``dvc repro`` for no good reason, and what is wrong."""
-    found: dict[Path, str] = {}
     rwlock, lock = root / ".dvc" / "tmp" / "rwlock", root / "dvc.lock"
-    if problem := _of_rwlock(rwlock):
-        found[rwlock] = problem
-    if problem := _of_lock(lock):
-        found[lock] = problem
-    return found
+    found = {rwlock: _of_rwlock(rwlock), lock: _of_lock(lock)}
+    return {path: problem for path, problem in found.items() if problem}
 
 
-def mend(root: Path) -> dict[Path, str]:
+def mend(root: Path) -> Mapping[Path, str]:
     """Remove them; what there was. Nothing is done while a DVC is at work here."""
     with ExitStack() as stack:
         if not all(stack.enter_context(_free(root / ".dvc" / "tmp" / n)) for n in _GUARDS):
@@ -59,15 +76,17 @@ def _free(path: Path) -> Iterator[bool]:
 
 
 def _of_rwlock(path: Path) -> str:
+    """DVC itself passes over holders whose process is gone, but not where the number has gone to
+    another one."""
     try:
         holders = list(_holders(json.loads(path.read_text("utf-8"))))
     except FileNotFoundError:
         return ""
     except (ValueError, KeyError, TypeError, AttributeError):
-        return "broken off while it was written"
-    strangers = [pid for pid in holders if process.running(pid) and not _is_dvc(pid)]
-    if strangers and not any(process.running(pid) and _is_dvc(pid) for pid in holders):
-        return f"names process {strangers[0]}, which is no DVC: the one it meant is dead"
+        return _HALF
+    alive = [pid for pid in holders if Path(f"/proc/{pid}").exists()]
+    if alive and not any(_is_dvc(pid) for pid in alive):
+        return f"names process {alive[0]}, which is no DVC: the one that it meant is dead"
     return ""
 
 
@@ -78,18 +97,43 @@ def _holders(lock: Any) -> Iterator[int]:
         yield from (int(holder["pid"]) for holder in holders)
 
 
-def _is_dvc(pid: int) -> bool:
-    try:
-        return b"dvc" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return True  # nobody can tell: leave it to DVC
-
-
 def _of_lock(path: Path) -> str:
     try:
         body = yaml.safe_load(path.read_text("utf-8"))
     except FileNotFoundError:
         return ""
     except (UnicodeDecodeError, yaml.YAMLError):
-        return "broken off while it was written"
-    return "" if isinstance(body, dict) and "stages" in body else "broken off while it was written"
+        return _HALF
+    return "" if isinstance(body, dict) and "stages" in body else _HALF
+
+
+def _ancestors(pid: int) -> Iterator[int]:
+    while pid > 1:
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+        except OSError:
+            return
+        pid = int(stat.rpartition(")")[2].split()[1])
+        yield pid
+
+
+def _is_dvc(pid: int) -> bool:
+    """By its command: ``dvc repro``, ``python …/dvc repro`` or ``python -m dvc repro``."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return False
+    return any(Path(word).name == "dvc" for word in words[:3])
+
+
+def _wait_for_end(pid: int) -> None:
+    try:
+        ended = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    select.select([ended], [], [])
+
+
+if __name__ == "__main__":
+    _wait_for_end(int(sys.argv[1]))
+    mend(Path(sys.argv[2]))

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine import records
+from engine import pipeline, records
 from engine.adaptation import trainer
 from engine.context import Context, open_context
 from engine.curator import curator
@@ -61,6 +61,7 @@ def run_stage(root: Path, name: str, observer: Observer) -> Path:
         raise ConfigError(f"unknown stage {name!r}; the stages are: {', '.join(STAGES)}")
     params = load(root / "params.yaml")
     if name == "open":
+        pipeline.watch(root)
         check_names(params)
     context = open_context(root, params, observer)
     stage = STAGES[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -73,10 +74,8 @@ class RunRepository:
     """``folder`` is the repository; commands run as a user would run them."""
 
     def __init__(self, base: Path, **params: Any) -> None:
-        self.base, self.folder = base, base / "run"
-        self.home = base / "home"
+        self._place(base)
         self.home.mkdir(parents=True)
-        self.log = base / "completions.log"
         data = write_homes(base / "homes")
         self.ok("coevo", "init", str(self.folder), "--data", str(data), cwd=base)
         checkpoint = scripted.write_checkpoint(base / "seed-checkpoint", 0.3, mark="seed")
@@ -96,6 +95,19 @@ class RunRepository:
         )
         self.set_params(**params)
 
+    def _place(self, base: Path) -> None:
+        self.base, self.folder = base, base / "run"
+        self.home, self.log = base / "home", base / "completions.log"
+
+    def copied(self, base: Path) -> RunRepository:
+        """The same repository at another place; nothing of it points back here."""
+        shutil.copytree(self.base, base, symlinks=True)
+        made = object.__new__(RunRepository)
+        made._place(base)
+        path = made.folder / "params.yaml"
+        path.write_text(path.read_text().replace(f"{self.base}/", f"{base}/"))
+        return made
+
     def set_params(self, **changes: Any) -> None:
         path = self.folder / "params.yaml"
         known = yaml.safe_load(path.read_text())
@@ -111,6 +123,45 @@ class RunRepository:
             check=False,
             timeout=240,
         )
+
+    def started(self, *command: str) -> subprocess.Popen[str]:
+        """A command in a session of its own, so that its whole process group can be signalled."""
+        return subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=environment(self.home),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def fails(self, *command: str, code: int | None = None, cwd: Path | None = None) -> str:
+        """What a command that must fail says: one line for a person, no traceback."""
+        done = self.run(*command, cwd=cwd)
+        said = f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert done.returncode != 0, said
+        assert code in (None, done.returncode), said
+        assert "Traceback" not in done.stdout + done.stderr, said
+        errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+        assert len(errors) == 1, said
+        return errors[0]
+
+    def refs(self) -> dict[str, str]:
+        """Every ref with its commit."""
+        rows = self.ok("git", "for-each-ref", "--format=%(refname) %(objectname)")
+        return dict(row.split() for row in rows.splitlines())
+
+    def sound(self) -> None:
+        """Git finds nothing broken or missing."""
+        done = self.run("git", "fsck", "--full", "--strict")
+        assert done.returncode == 0, done.stderr
+
+    def round(self) -> int:
+        """The newest round in the archive, -1 before the first."""
+        form = "%(contents:trailers:key=Coevo-Round,valueonly)"
+        found = self.ok("git", "for-each-ref", f"--format={form}", "refs/heads/evo/evolution")
+        return int(found or -1)
 
     def ok(self, *command: str, cwd: Path | None = None) -> str:
         done = self.run(*command, cwd=cwd)

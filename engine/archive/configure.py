@@ -16,7 +16,7 @@ def settings(run: str) -> dict[str, str]:
         "alias.rounds": f"log {rounds} {_LINE} {refs.evolution(run)}",
         "alias.lineage": f"log --graph {_LINE} --glob={heads}harness/*",
         "alias.weights": f"log --graph {_LINE} --glob={heads}checkpoint/*",
-        "notes.displayRef": refs.NOTES,
+        "notes.displayRef": f"{refs.NOTES}*",  # a pattern: git says nothing while there are none
     }
 
 

@@ -52,6 +52,7 @@ async def _round_zero(context: Context) -> None:
         pairs = await measure_on_validation(context, scheduler, 0, named, "seed pair on V")
     pair = pairs["r000-seed"]
     outcome = context.outcome(pair)
+    archive.notes_rebuild()
     archive.record_round(
         RoundDraft(
             round=0,

@@ -43,6 +43,7 @@ async def run(context: Context) -> Promotion:
         contenders,
         context.params.promotion.margin,
     )
+    context.archive.notes_rebuild()
     _archive(context, promotion, inherited, adapted)
     write_metrics(context)
     return promotion
