@@ -14,11 +14,13 @@ PRIOR = 0.06
 
 @dataclass(frozen=True)
 class Credit:
-    """``tries`` measured or rejected offspring brought a mechanism in; ``expected`` is their mean
-    gain over their bases, shared among what each brought in, shrunk towards the prior."""
+    """``tries`` measured or rejected offspring brought a mechanism in; ``gain`` is the mean gain
+    of the measured ones over their bases, shared among what each brought in (None where none was
+    measured), and ``expected`` the same shrunk towards the prior, a rejection counting as 0."""
 
     tries: int
     rejected: int
+    gain: float | None
     expected: float
 
 
@@ -45,7 +47,8 @@ class Credits:
     def of(self, name: str) -> Credit:
         seen, lost = self._gains.get(name, []), self._rejected.get(name, 0)
         expected = (PRIOR + sum(seen)) / (1 + len(seen) + lost)
-        return Credit(len(seen) + lost, lost, expected)
+        mean = sum(seen) / len(seen) if seen else None
+        return Credit(len(seen) + lost, lost, mean, expected)
 
     def tried(self) -> list[tuple[str, Credit]]:
         """All mechanisms with an outcome, the best first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -106,14 +107,11 @@ class _Planner:
         return Brief("", "address", text, each.name, names, self.base)
 
     def _combine(self) -> Brief | None:
-        """The best remedies of all classes at once, each by its class's mass."""
-        weight: dict[str, float] = {}
-        for each in self.classes:
-            for place, name in enumerate(self._ranked(each)):
-                worth = self._mass(each) * max(self.credits.of(name).expected, 0.0) / (1 + place)
-                weight[name] = weight.get(name, 0.0) + worth
-        best = [n for n in sorted(weight, key=lambda n: (-weight[n], n)) if weight[n] > 0]
-        names = tuple(best[: 2 * BUNDLE])
+        """The best remedy of each class, then each one's second best, until there are enough."""
+        ranked = [self._ranked(each) for each in self.classes if self._mass(each)]
+        rows = itertools.chain.from_iterable(itertools.zip_longest(*ranked))
+        good = (n for n in rows if n is not None and self.credits.of(n).expected > 0)
+        names = tuple(dict.fromkeys(good))[: 2 * BUNDLE]
         if len(names) < 2:
             return None
         text = f"The failure classes have different remedies that compose. {_effects(names)}"
@@ -121,7 +119,7 @@ class _Planner:
 
     def _recombine(self) -> Brief | None:
         """What raised the score in other harnesses and the incumbent lacks."""
-        good = [n for n, credit in self.credits.tried() if credit.expected > 0 and credit.tries]
+        good = [name for name, credit in self.credits.tried() if (credit.gain or 0.0) > 0]
         names = tuple(n for n in good if n not in self.has)
         if len([e for e in self.history.entries if e.scalar is not None]) < 3 or not names:
             return None

@@ -1,5 +1,8 @@
 """Generation 0 for smart homes: a compact home index, a few worked examples, one conversation.
 
+The model may look the home up with the read-only tools inspect_home and list_methods, and submits
+its commands with final_answer; mechanisms reach the same tools through the world.
+
 An ``Agent`` holds one conversation. It does nothing clever on its own; modules under
 ``mechanisms/`` named in ``MECHANISMS`` take part through hooks, in list order. A module has any of
 

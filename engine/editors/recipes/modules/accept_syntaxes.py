@@ -57,5 +57,5 @@ def from_code(text: str, schemas: dict[str, Any]) -> tuple[str, dict[str, Any]] 
 
 def from_answer(text: str) -> tuple[str, dict[str, Any]] | None:
     """Commands that stand in the text without any call around them."""
-    found = re.findall(r"\b[a-zA-Z_]+\.[a-z_]+\.[a-z_]+\([^()]*\)|\berror_input\b", text)
+    found = re.findall(r"\b[a-zA-Z_]+(?:\.[a-z_]+){1,2}\([^()]*\)|\berror_input\b", text)
     return ("final_answer", {"commands": "{" + ",".join(found) + "}"}) if found else None

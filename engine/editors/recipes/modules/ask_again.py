@@ -21,7 +21,7 @@ async def call(agent: Any, call: Any, world: Any) -> Any:
     given = commands.parse(call.arguments["commands"])
     wrong = [each for each in given if commands.path(each) not in methods]
     wrong = [each for each in wrong if each != commands.INFEASIBLE]
-    useful = [path for path in methods if rooms.mentioned(path.split(".")[1], agent.instruction)]
+    useful = [path for path in methods if rooms.mentioned(commands.device(path), agent.instruction)]
     if not wrong or not useful:
         return call
     asked[agent.instruction] = asked.get(agent.instruction, 0) + 1

@@ -24,6 +24,11 @@ def path(command: str) -> str:
     return command.partition("(")[0].strip()
 
 
+def device(path: str) -> str:
+    """The device in a method path, which may lack a room."""
+    return ("." + path).split(".")[-2]
+
+
 def arguments(command: str) -> list[str]:
     inside = command.partition("(")[2].rpartition(")")[0]
     return [each.strip() for each in inside.split(",") if each.strip()]

@@ -24,11 +24,12 @@ async def call(agent: Any, call: Any, world: Any) -> Any:
 async def mend(agent: Any, command: str, world: Any) -> str:
     path = commands.path(command)
     home = agent.home.get("home", {})
-    room = next(iter(difflib.get_close_matches(path.split(".")[0], home, 1, CUTOFF)), None)
-    if command == commands.INFEASIBLE or room is None or path.count(".") != 2:
+    near = difflib.get_close_matches(path.split(".")[0], home, 1, CUTOFF)
+    room = rooms.of(agent, path) or next(iter(near), None)
+    if command == commands.INFEASIBLE or room is None:
         return command
     listing = await rooms.look_up(agent, world, "list_methods", room)
     methods = commands.signatures(listing)
-    same_device = [each for each in methods if each.split(".")[1] == path.split(".")[1]]
+    same_device = [each for each in methods if commands.device(each) == commands.device(path)]
     near = difflib.get_close_matches(path, same_device or methods, 1, CUTOFF)
     return command.replace(path, near[0], 1) if near and path not in methods else command

@@ -23,10 +23,8 @@ def normalise(command: str) -> str:
         return commands.INFEASIBLE
     command = command.strip(" .;`\"'")
     path = re.sub(r"\s+", "_", commands.path(command)).lower()
-    if path.startswith("none."):
-        path = "None." + path[5:]
     values = []
     for value in commands.arguments(command):
         bare = value.rpartition("=")[2].strip(" \"'")
         values.append(re.sub(r"(?<=\d)\s*(%|percent|degrees?|°.?|minutes?)$", "", bare))
-    return f"{path}({','.join(values)})" if path.count(".") == 2 else command
+    return f"{path}({','.join(values)})" if path.count(".") in (1, 2) else command

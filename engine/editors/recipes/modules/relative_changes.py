@@ -45,7 +45,10 @@ def grounded(agent: Any, text: str) -> list[str]:
             if not rooms.mentioned(device, text) or not isinstance(state, dict):
                 continue
             for name, value in state.items():
-                bounds = bounds_of(listing.get(f"{room}.{device}.set_{name}", ""))
+                bounds = bounds_of(
+                    listing.get(f"{room}.{device}.set_{name}")
+                    or listing.get(f"{device}.set_{name}", "")
+                )
                 new = changed(text.lower(), value, bounds)
                 if new is not None and (rooms.mentioned(name, text) or len(state) == 2):
                     lines.append(f"{room}.{device} {name} is {value} now, will be {new}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mechanisms import rooms
+from mechanisms import commands, rooms
 
 TITLE = "Methods:"
 LINES = 24
@@ -20,7 +20,11 @@ def context(agent: Any, sections: dict[str, str]) -> dict[str, str]:
     known = agent.facts.get("list_methods", {})
     named = [room for room in rooms.named(agent, agent.instruction) if room in known]
     lines = [line for room in named for line in known[room].splitlines()]
-    first = [line for line in lines if rooms.mentioned(line.split(".")[1], agent.instruction)]
+    first = [
+        line
+        for line in lines
+        if rooms.mentioned(commands.device(commands.path(line)), agent.instruction)
+    ]
     rest = [] if DEVICES_ONLY and first else [line for line in lines if line not in first]
     chosen = (first + rest)[:LINES]
     if not chosen:

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 LIKENESS = 0.85
+ROOMLESS = ("house", "home", "none")
 
 
 def words(text: str) -> list[str]:
@@ -25,13 +26,23 @@ def mentioned(name: str, text: str) -> bool:
 
 
 def named(agent: Any, text: str) -> list[str]:
-    """The rooms that ``text`` names; rooms without a name of their own count by their devices."""
+    """The rooms that ``text`` names; what belongs to no room counts by its devices."""
     found = []
     for room, devices in agent.home.get("home", {}).items():
-        nameless = room.lower() == "none" and any(mentioned(each, text) for each in devices)
-        if nameless or mentioned(room, text):
+        roomless = room.lower() in ROOMLESS and any(mentioned(each, text) for each in devices)
+        if roomless or mentioned(room, text):
             found.append(room)
     return found
+
+
+def of(agent: Any, command: str) -> str | None:
+    """The room whose method list a command belongs to: the one it begins with, or the one that
+    holds its device where the command begins with the device."""
+    home = agent.home.get("home", {})
+    first = command.partition(".")[0]
+    if first in home:
+        return first
+    return next((room for room, devices in home.items() if first in devices), None)
 
 
 async def look_up(agent: Any, world: Any, tool: str, room: str) -> str:

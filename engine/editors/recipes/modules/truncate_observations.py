@@ -11,9 +11,8 @@ HEAD_SHARE = 0.75
 def observation(agent: Any, call: Any, text: str) -> str:
     if len(text) <= LIMIT:
         return text
-    head = text[: int(LIMIT * HEAD_SHARE)]
-    head = head.rpartition("\n")[0] or head
-    tail = text[-int(LIMIT * (1 - HEAD_SHARE)) :]
-    tail = tail.partition("\n")[2] or tail
+    room = int(LIMIT * HEAD_SHARE)
+    head = text[:room].rpartition("\n")[0] or text[:room]
+    tail = text[len(text) - (LIMIT - room) :].partition("\n")[2]
     left_out = len(text) - len(head) - len(tail)
     return f"{head}\n[... {left_out} characters left out ...]\n{tail}"

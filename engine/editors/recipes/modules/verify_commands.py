@@ -26,8 +26,8 @@ async def call(agent: Any, call: Any, world: Any) -> Any:
 
 async def possible(agent: Any, command: str, world: Any) -> bool:
     path = commands.path(command)
-    room = path.partition(".")[0]
-    if room not in agent.home.get("home", {}):
+    room = rooms.of(agent, path)
+    if room is None:
         return False
     methods = commands.signatures(await rooms.look_up(agent, world, "list_methods", room))
     if path not in methods:
