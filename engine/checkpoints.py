@@ -13,7 +13,7 @@ from typing import Any
 from engine.dvc_store import DvcStore
 from engine.errors import CheckpointError, DataError
 from engine.seams import find
-from engine.serving import hermes
+from engine.serving import calls
 
 SEEDS = {"smollm2-135m": "engine.smollm2:write_checkpoint"}
 """Seed checkpoints that don't come from a folder or the Hub: name -> function(folder) -> facts."""
@@ -54,8 +54,8 @@ class CheckpointStore:
         else:
             facts = _from_hub(model, self._scratch)
         check_complete(self._scratch)
-        if hermes.ensure_tools(self._scratch):
-            facts["chat_template"] = "replaced by the Hermes form: its own knows no tools"
+        if calls.ensure_tools(self._scratch):
+            facts["chat_template"] = "replaced by tags for tool calls: its own knows no tools"
         return self.add(self._scratch, {"method": "seed", "model": model, **facts})
 
     def add(self, folder: Path, provenance: Mapping[str, Any] | None = None) -> Stored:

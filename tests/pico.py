@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.serving import hermes
+from engine.serving import calls
 
 _TEXT = [
     'To call a tool, write <tool_call>{"name": "final_answer", "arguments": {"commands": "x"}}',
@@ -63,6 +63,6 @@ def write_checkpoint(
     model.generation_config = GenerationConfig(bos_token_id=1, eos_token_id=2, pad_token_id=2)
     model.save_pretrained(folder)
     words.save_pretrained(folder)  # type: ignore[attr-defined]
-    hermes.install(folder)
+    calls.install(folder)
     (folder / "README.md").write_text("# pico\n")
     return folder

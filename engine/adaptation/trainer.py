@@ -52,7 +52,6 @@ def train(
 
 def _run(job: str, log: Path, progress: Progress) -> TrainReport:
     command = guarded([sys.executable, "-m", "engine.adaptation.sft", job])
-    pipe, env = subprocess.PIPE, cpu_environment()
     losses: list[float] = []
     last: dict[str, Any] = {}
     with (
@@ -63,6 +62,7 @@ def _run(job: str, log: Path, progress: Progress) -> TrainReport:
             stdout=subprocess.PIPE,
             stderr=errors,
             env=cpu_environment(),
+            start_new_session=True,  # its guard ends its own group, not the engine's
         ) as process,
     ):
         try:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.serving import hermes
+from engine.serving import calls as calling
 from engine.serving.wire import outgoing
 from kernel.contract import (
     Completion,
@@ -93,7 +94,8 @@ class OpenAIModel:
         request: dict[str, Any] = {"model": self._endpoint.model, "messages": outgoing(messages)}
         if tools:
             request["tools"] = list(tools)
-        return _completion(await self._ask({**request, "extra_body": body}), len(messages))
+        reply = await self._ask({**request, "extra_body": body})
+        return _completion(reply, len(messages), tools)
 
     async def _ask(self, request: Mapping[str, Any]) -> Any:
         """The reply, after as many tries as the policy allows."""
@@ -162,7 +164,7 @@ class OpenAIModel:
         return ModelUnavailable(f"{where} answered {status} ({said}); {mend}")
 
 
-def _completion(reply: Any, turn: int) -> Completion:
+def _completion(reply: Any, turn: int, tools: Sequence[ToolSchema]) -> Completion:
     if not reply.choices:
         raise ModelUnavailable("the endpoint's reply has no choices; nothing was scored")
     choice, usage = reply.choices[0], reply.usage
@@ -173,11 +175,11 @@ def _completion(reply: Any, turn: int) -> Completion:
         for i, call in enumerate(message.tool_calls or ())
         if call.function is not None
     ]
-    malformed = not all(hermes.well_formed(call.arguments) for call in calls)
+    malformed = not all(calling.well_formed(call.arguments) for call in calls)
     if malformed:
-        text += "".join(hermes.render(call.name, call.arguments) for call in calls)
+        text += "".join(_as_written(call) for call in calls)
     else:
-        left = hermes.parse(text)
+        left = calling.parse(text, tools)
         malformed, text = left.malformed, text if left.malformed else left.content
         calls += [
             RawToolCall(f"call_{turn}_{i}", call.name, call.arguments)
@@ -191,6 +193,13 @@ def _completion(reply: Any, turn: int) -> Completion:
         prompt_tokens=usage.prompt_tokens if usage else 0,
         completion_tokens=usage.completion_tokens if usage else 0,
         reasoning=_reasoning(message),
+    )
+
+
+def _as_written(call: RawToolCall) -> str:
+    """A call with broken arguments, which the server had taken out of the text."""
+    return (
+        f'<tool_call>{{"name": {json.dumps(call.name)}, "arguments": {call.arguments}}}</tool_call>'
     )
 
 

@@ -99,7 +99,7 @@ class VllmServer:
             *("--max-model-len", str(self._params.context)),
             *("--max-num-seqs", str(self._params.concurrency)),
             *("--generation-config", "vllm", "--enable-prefix-caching"),
-            *("--enable-auto-tool-choice", "--tool-call-parser", "hermes"),
+            *("--enable-auto-tool-choice", "--tool-call-parser", _parser(checkpoint)),
             *self._args,
         ]
 
@@ -136,3 +136,10 @@ class VllmModel:
 
 def _body(sampling: Sampling, seed: int) -> Mapping[str, Any]:
     return {**openai_body(sampling, seed), "top_k": sampling.top_k or -1}
+
+
+def _parser(checkpoint: Path) -> str:
+    """vLLM's parser for the form of tool calls in the checkpoint's chat template."""
+    template = checkpoint / "chat_template.jinja"
+    text = template.read_text("utf-8") if template.exists() else ""
+    return "qwen3_xml" if "<function=" in text else "hermes"
