@@ -127,6 +127,7 @@ class Episode:
             self.finish("harness_error", f"protocol: {error}")
         elif error is not None and not self.over.done():
             self.over.set_exception(error)
+            self.over.exception()  # known: a rollout that is cancelled now needn't tell it again
 
     async def _chat(self, number: int, frame: wire.Frame) -> dict[str, Any]:
         messages, offered = _typed(frame, "messages", list), _typed(frame, "tools", list)

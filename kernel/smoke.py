@@ -61,6 +61,8 @@ async def smoke(
         trajectory = await pool.run(files, instruction, model, task, limits, Sampling(), 0)
         ends.add(trajectory.end)
         problems += _problem(name, trajectory)
+        if trajectory.end == "timeout":
+            break  # one that hangs would in every episode
     if ends <= {"turn_limit", "context_overflow"}:
         problems.append("it never ends by itself: every episode ran into the turn limit")
     return problems

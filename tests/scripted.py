@@ -5,17 +5,22 @@ around them, in a fraction of the time. Loaded by params (``scripted:ScriptedSer
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+import random
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from engine.adaptation import TrainParams, TrainReport
+from engine.brief import Brief, Evidence
+from engine.editors import Edit
 from engine.inheritance import MergeRefused
 from engine.params import ServingParams
-from kernel.contract import Completion, RawToolCall, Sampling
+from engine.view import ArchiveView
+from kernel.contract import Completion, ModelUnavailable, RawToolCall, Sampling
 
 ROOMS = (
     "master bedroom", "guest bedroom", "living room", "dining room", "study room", "kitchen",
@@ -25,7 +30,7 @@ ROOMS = (
 
 class ScriptedServer:
     """Serves a checkpoint folder by its ``skill.json``. ``options``: ``latency_s`` for each
-    completion, ``log`` a file that gets a line for each."""
+    completion, ``log`` a file that gets a line for each, ``dies_after`` so many completions."""
 
     name = "scripted"
     fingerprint = "scripted"
@@ -33,6 +38,7 @@ class ScriptedServer:
     def __init__(self, params: ServingParams, root: Path) -> None:
         self._latency = float(params.options.get("latency_s", 0.0))
         self._log = params.options.get("log")
+        self._left = itertools.count(params.options.get("dies_after", 10**9), -1)
 
     @property
     def parallel(self) -> int:
@@ -46,14 +52,17 @@ class ScriptedServer:
 
     def model(self, folder: Path, digest: str) -> ScriptedChat:
         skill = json.loads((folder / "skill.json").read_text())["skill"]
-        return ScriptedChat(skill, digest, self._latency, self._log)
+        return ScriptedChat(skill, digest, self._latency, self._log, self._left)
 
 
 class ScriptedChat:
     """Answers switch instructions rightly for a share ``skill`` of instructions."""
 
-    def __init__(self, skill: float, digest: str, latency_s: float, log: str | None) -> None:
+    def __init__(
+        self, skill: float, digest: str, latency_s: float, log: str | None, left: Iterator[int]
+    ) -> None:
         self._skill, self._digest, self._latency, self._log = skill, digest, latency_s, log
+        self._left = left
 
     async def complete(
         self,
@@ -65,6 +74,8 @@ class ScriptedChat:
         import asyncio
 
         await asyncio.sleep(self._latency)
+        if next(self._left) <= 0:
+            raise ModelUnavailable("http://scripted: no answer; check that the server runs")
         if self._log:
             mark = hashlib.sha256(json.dumps(list(messages)).encode()).hexdigest()[:16]
             with Path(self._log).open("a") as stream:
@@ -118,7 +129,7 @@ def merge(
     if skill in skills:
         raise MergeRefused("the merge changes nothing")
     time.sleep(0.2)
-    write_checkpoint(out, skill, mark="ties")
+    write_checkpoint(out, skill, mark=f"ties-{density}")
     return {"merge_method": "ties", "weights": weights, "density": density, "normalize": normalize}
 
 
@@ -132,3 +143,35 @@ def write_checkpoint(folder: Path, skill: float, mark: str = "") -> Path:
         (folder / name).write_text('{"chat_template": "{{ tools }}"}')
     (folder / "README.md").write_text(f"# scripted, skill {skill}\n")
     return folder
+
+
+class FaultyEditor:
+    """Leaves harnesses that pass every check and then fail on some tasks: the first crashes, the
+    second hangs, the others are sound."""
+
+    FAULTS = ('raise RuntimeError("boom")', "while True: pass")
+
+    def edit(
+        self,
+        brief: Brief,
+        evidence: Evidence,
+        view: ArchiveView,
+        rng: random.Random,
+        line_budget: int | None,
+    ) -> Edit:
+        base = view.index()[0].oid
+        number = int(brief.slot.removeprefix("k"))
+        fault = dict(enumerate(self.FAULTS, 1)).get(number, "pass")
+        files = dict(view.files(base))
+        files["harness.py"] += (
+            "\n\n_run = run\n\n\nasync def run(instruction, model, world):\n"
+            f'    if "air conditioner" in instruction:\n        {fault}\n'
+            "    return await _run(instruction, model, world)\n"
+        ).encode()
+        return Edit(files, base, f"Meet air conditioners with: {fault}", "faulty")
+
+    def repair(self, edit: Edit, *rest: object) -> Edit:
+        return edit
+
+
+FAULTY = FaultyEditor()

@@ -91,10 +91,14 @@ class _Session:
         budget = self._context.params.editors.line_budget
         rng = random.Random(f"{self._context.params.seed}/{self._round}/{brief.slot}")
         edit = self._editor.edit(brief, self._curated.evidence, self._view, rng, budget)
-        result, repaired = await self._check(edit, pool), False
+        result = await self._check(edit, pool)
+        repaired = False
         if not result.ok:
-            edit = self._editor.repair(edit, result.reasons, brief, self._view, rng, budget)
-            result, repaired = await self._check(edit, pool), True
+            other = self._editor.repair(edit, result.reasons, brief, self._view, rng, budget)
+            repaired = other != edit
+            edit = other
+        if repaired:
+            result = await self._check(edit, pool)
         if result.ok:
             self._seen[self._context.archive.code_id(edit.files)] = brief.slot
         return _Checked(brief, edit, result, repaired)
