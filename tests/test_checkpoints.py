@@ -61,7 +61,7 @@ def test_a_fresh_clone_pulls_what_was_pushed_and_only_that(seed: Path, tmp_path:
     clone = repository(tmp_path / "clone", remote)
     path = store(clone).path(kept.digest, kept.dvc_text)
     assert digest(path) == kept.digest
-    with pytest.raises(DataError, match="neither in DVC's cache nor on the remote"):
+    with pytest.raises(DataError, match="not on the remote; whoever has the run"):
         DvcStore(clone).materialise(unsent, clone / "other")
 
 

@@ -12,6 +12,7 @@ from engine.adaptation.encoding import IGNORED, encode, taught_turns
 from engine.adaptation.trainer import train
 from engine.checkpoints import check_complete, digest
 from engine.errors import TrainerError
+from engine.serving import calls
 from engine.serving.prompt import render, token_ids, tokenizer_of
 
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
@@ -68,7 +69,7 @@ def test_each_taught_turn_stands_behind_exactly_its_request_s_prompt(checkpoint:
         assert list(sequence.ids[: span[0]]) == token_ids(words, prompt)
         said = words.decode([sequence.ids[i] for i in span])
         arguments = SAMPLE["messages"][place]["tool_calls"][0]["function"]["arguments"]
-        assert said == f'<tool_call>{{"name": "f", "arguments": {arguments}}}</tool_call><|im_end|>'
+        assert said == calls.render("f", json.loads(arguments)) + "<|im_end|>"
         assert all(sequence.labels[i] == sequence.ids[i] for i in span)
 
 

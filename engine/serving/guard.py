@@ -22,6 +22,8 @@ def _die_with_parent() -> None:
 
 
 def main(command: list[str]) -> int:
+    if os.getpgid(0) != os.getpid():
+        os.setpgid(0, 0)  # it kills its own group, never its caller's
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent)
     ended = os.pidfd_open(child.pid)
     while True:
