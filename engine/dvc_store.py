@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,12 +34,24 @@ class DvcStore:
     def _repo(self) -> Iterator[Repo]:
         from dvc.exceptions import DvcException
         from dvc.repo import Repo
+        from dvc_data.hashfile.checkout import CheckoutError, LinkError
+        from dvc_objects.errors import ObjectDBError, ObjectFormatError
 
         try:
             with Repo(str(self._root)) as repo:
                 yield repo
-        except DvcException as error:
+        except (DvcException, ObjectDBError, ObjectFormatError) as error:
             raise DataError(f"{self._root}: DVC: {error}") from None
+        except (CheckoutError, LinkError) as error:
+            raise DataError(
+                f"{self._root}: DVC can't write there ({error.__cause__ or error}); free some disk "
+                "or make it writable, then try again"
+            ) from None
+        except sqlite3.Error as error:
+            raise DataError(
+                f"{self._root}: DVC's own database refuses ({error}); free some disk or make it "
+                "writable, then try again"
+            ) from None
 
     def add(self, path: Path) -> str:
         """Put a file or folder into the cache; the text of its ``.dvc`` file.
@@ -54,9 +67,15 @@ class DvcStore:
             with self._repo() as repo:
                 cache = repo.cache.local
                 staging, meta, built = build(cache, str(path), repo.fs, "md5")
-                transfer(staging, cache, {built.hash_info}, shallow=False)
+                _drop_broken(cache, built.hash_info)
+                result = transfer(staging, cache, {built.hash_info}, shallow=False)
         except OSError as error:
             raise DataError(f"{path}: DVC could not keep it ({error}); free some disk") from None
+        if result.failed:  # it says so and no more: nothing may be archived that nothing holds
+            raise DataError(
+                f"{path}: DVC could not keep {len(result.failed)} files of it in its cache; free "
+                "some disk or make it writable, then run again"
+            )
         entry: dict[str, Any] = {"md5": built.hash_info.value, "size": meta.size}
         if meta.nfiles is not None:
             entry["nfiles"] = meta.nfiles

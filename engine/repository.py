@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 
 from engine.archive import Archive
+from engine.archive.refs import check_run
 from engine.domains.registry import domain as find_domain
 from engine.errors import ConfigError, DataError
 
@@ -21,6 +22,7 @@ def init_repository(folder: Path, domain: str, data: Path | None, run: str) -> N
     from git import Repo as GitRepo
 
     find_domain(domain)
+    check_run(run)
     if (folder / "params.yaml").exists():
         raise ConfigError(f"{folder}: is a run repository already; `cd {folder} && dvc repro`")
     if data is not None and not data.is_dir():

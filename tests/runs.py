@@ -1,4 +1,4 @@
-"""A scripted run repository in a temporary folder, driven by the real git, DVC and console script."""
+"""A scripted run repository in a temporary folder, driven by real git, DVC and console script."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +115,12 @@ class RunRepository:
         known = yaml.safe_load(path.read_text())
         path.write_text(yaml.safe_dump(known | changes, sort_keys=False))
 
+    def slow(self, latency_s: float) -> None:
+        """Give completions a latency, so that rollouts can be met in flight."""
+        serving = yaml.safe_load((self.folder / "params.yaml").read_text())["serving"]
+        serving["options"]["latency_s"] = latency_s
+        self.set_params(serving=serving)
+
     def run(self, *command: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             command,
@@ -170,3 +178,11 @@ class RunRepository:
 
     def completions(self) -> list[str]:
         return self.log.read_text().splitlines() if self.log.exists() else []
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
+    """Wait until it holds; fails after a while."""
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.02)

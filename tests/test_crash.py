@@ -18,9 +18,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-import yaml
 from conftest import ROUNDS
-from runs import RunRepository
+from runs import RunRepository, wait_for
 
 from engine.editors import NOTES, REPORT
 from engine.evaluation.journal import Journal
@@ -44,7 +43,7 @@ class Reference:
 @pytest.fixture(scope="module")
 def start(fresh: RunRepository, tmp_path_factory: pytest.TempPathFactory) -> RunRepository:
     made = fresh.copied(tmp_path_factory.mktemp("start") / "base")
-    slow(made)
+    made.slow(LATENCY_S)
     return made
 
 
@@ -56,13 +55,6 @@ def reference(start: RunRepository, tmp_path_factory: pytest.TempPathFactory) ->
         run.ok("dvc", "repro")
         longest = max(longest, time.monotonic() - began)
     return Reference(run, longest)
-
-
-def slow(run: RunRepository) -> None:
-    """Give completions a latency, so that kills find rollouts in flight."""
-    options = {"log": str(run.log), "latency_s": LATENCY_S}
-    known = yaml.safe_load((run.folder / "params.yaml").read_text())["serving"]
-    run.set_params(serving=known | {"options": options})
 
 
 @pytest.mark.parametrize("part", range(-(-KILLS // KILLS_A_RUN)))
@@ -94,7 +86,7 @@ def test_interrupted_a_stage_says_so_and_goes_on(
     one_round: RunRepository, tmp_path: Path, number: signal.Signals
 ) -> None:
     run = one_round.copied(tmp_path / "base")
-    slow(run)
+    run.slow(LATENCY_S)
     for stage in ("open", "observe", "curate", "edit"):
         run.ok("coevo", "stage", stage)
     before, done, kept = run.refs(), len(run.completions()), len(journalled(run))
@@ -123,7 +115,7 @@ def test_interrupted_a_stage_says_so_and_goes_on(
 
 def test_interrupted_dvc_goes_on(fresh: RunRepository, tmp_path: Path) -> None:
     run = fresh.copied(tmp_path / "base")
-    slow(run)
+    run.slow(LATENCY_S)
     for number, completions in ((signal.SIGINT, 4), (signal.SIGTERM, 30)):
         process = run.started("dvc", "repro")
         wait_for(lambda wanted=completions: len(run.completions()) > wanted)
@@ -272,11 +264,3 @@ def files(folder: Path) -> list[str]:
     )
     names = (p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
     return [name for name in names if not skipped.match(name)]
-
-
-def wait_for(condition: object, seconds: float = 60) -> None:
-    until = time.monotonic() + seconds
-    assert callable(condition)
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.02)

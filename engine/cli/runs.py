@@ -36,7 +36,9 @@ def init(folder: Path, domain: str, data: Path | None, run: str) -> None:
 
 
 @click.command("run")
-@click.option("--rounds", default=1, show_default=True, type=click.IntRange(min=1))
+@click.option(
+    "--rounds", default=1, show_default=True, type=click.IntRange(min=1), help="How many rounds."
+)
 def run_command(rounds: int) -> None:
     """Run `dvc repro` ROUNDS times: one round each, the first resuming one that broke off.
 

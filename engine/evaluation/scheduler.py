@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from engine.domains import Domain, Task
-from engine.errors import ModelError, SandboxError
+from engine.errors import CoevoError, ModelError, SandboxError
 from engine.evaluation.journal import Journal
 from engine.evaluation.keys import Setting, opaque_id, rollout_key, rollout_seed
 from engine.observer import Bar, Observer
@@ -201,21 +201,23 @@ async def _together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one) for one in work]
-    except* SandboxUnavailable as failures:
-        raise SandboxError(f"the sandbox stopped working: {_first(failures)}") from None
-    except* ModelUnavailable as failures:
-        raise ModelError(
-            f"{_first(failures)}; what had finished is kept: run `dvc repro` again when the "
-            "endpoint answers"
-        ) from None
+    except BaseExceptionGroup as failures:
+        raise _told(failures) from None
     return [task.result() for task in tasks]
 
 
-def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    inner: BaseException = failures
-    while isinstance(inner, BaseExceptionGroup):
-        inner = inner.exceptions[0]
-    return inner
+def _told(failures: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first of several failures in the words of its boundary; the group itself for a bug."""
+    first: BaseException = failures
+    while isinstance(first, BaseExceptionGroup):
+        first = first.exceptions[0]
+    if isinstance(first, SandboxUnavailable):
+        return SandboxError(f"the sandbox stopped working: {first}")
+    if isinstance(first, ModelUnavailable):
+        return ModelError(
+            f"{first}; what had finished is kept: run `dvc repro` again when the endpoint answers"
+        )
+    return first if isinstance(first, CoevoError | OSError) else failures
 
 
 def _grouped(items: Sequence[int], key: Callable[[int], str]) -> list[list[int]]:
