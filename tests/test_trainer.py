@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pico
+import psutil
 import pytest
 
 from engine.adaptation import TrainParams
@@ -50,6 +51,15 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def dataset(path: Path, *samples: dict[str, Any]) -> Path:
     path.write_text("".join(json.dumps(sample) + "\n" for sample in samples))
     return path
+
+
+def training(folder: Path) -> list[psutil.Process]:
+    """The live processes of a training into ``folder``."""
+    return [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if str(folder) in " ".join(process.info["cmdline"] or ())
+    ]
 
 
 def test_each_taught_turn_stands_behind_exactly_its_request_s_prompt(checkpoint: Path) -> None:
@@ -137,3 +147,31 @@ def test_failed_training_leaves_nothing_and_says_why(
     with pytest.raises(TrainerError, match=said):
         train(checkpoint, data, out, TrainParams(max_length=512), 0, lambda *step: None)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d.jsonl", "out.log"]
+
+
+def test_an_interrupt_ends_the_training_too(checkpoint: Path, tmp_path: Path) -> None:
+    def interrupt(*step: Any) -> None:
+        raise KeyboardInterrupt
+
+    data = dataset(tmp_path / "d.jsonl", *[SAMPLE] * 400)
+    with pytest.raises(KeyboardInterrupt):
+        settings = TrainParams(batch_size=1, max_length=512)
+        train(checkpoint, data, tmp_path / "out", settings, 0, interrupt)
+    running = [
+        " ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])
+    ]
+    assert not [line for line in running if str(tmp_path) in line]
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_killed_training_says_how_it_ended(checkpoint: Path, tmp_path: Path) -> None:
+    def kill(*step: Any) -> None:
+        for process in training(tmp_path):
+            if not any(part.endswith("guard.py") for part in process.cmdline()):
+                process.kill()
+
+    data = dataset(tmp_path / "d.jsonl", *[SAMPLE] * 400)
+    with pytest.raises(TrainerError, match=r"exit status 137 \(killed from outside"):
+        settings = TrainParams(batch_size=1, max_length=512)
+        train(checkpoint, data, tmp_path / "out", settings, 0, kill)
+    assert not (tmp_path / "out").exists()

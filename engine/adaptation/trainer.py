@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -71,11 +72,13 @@ def _run(job: str, log: Path, progress: Progress) -> TrainReport:
                 if "step" in last:
                     losses.append(last["loss"])
                     progress(last["step"], last["steps"], last["loss"])
-        finally:
+            process.wait()
+        finally:  # an interrupt ends the training too
             assert process.stdin is not None
             process.stdin.close()
     if "samples" not in last:
-        raise TrainerError(f"training failed: {last.get('error') or _last_line(log)} (log: {log})")
+        cause = last.get("error") or _silent_end(process.returncode, log)
+        raise TrainerError(f"training failed: {cause} (log: {log})")
     return TrainReport(tuple(losses), last["samples"], last["seconds"], last["skipped"])
 
 
@@ -85,6 +88,7 @@ def _events(stream: Any) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-def _last_line(log: Path) -> str:
+def _silent_end(status: int, log: Path) -> str:
     lines = log.read_text("utf-8", "replace").strip().splitlines()
-    return lines[-1] if lines else "the process ended without a word (out of memory?)"
+    killed = " (killed from outside, or out of memory)" if status == 128 + signal.SIGKILL else ""
+    return f"{lines[-1] if lines else 'no message'}; exit status {status}{killed}"

@@ -29,7 +29,8 @@ def main(command: list[str]) -> int:
     while True:
         ready, _, _ = select.select([0, ended], [], [])
         if ended in ready:
-            return child.wait()
+            status = child.wait()
+            return status if status >= 0 else 128 - status
         if not os.read(0, 4096):
             os.killpg(0, signal.SIGKILL)
 
