@@ -97,6 +97,8 @@ def test_the_bundled_examples_are_in_the_answer_format():
         "Sure: LIGHT_ON",
         "ding_room.light.turn_on()",
         '<tool_call>{"name": "final_answer", "arguments": {"commands": "LIGHT_ON"}}',
+        "<tool_call>\n<function=final_answer>\n<parameter=commands>\nLIGHT_ON\n</parameter>",
+        "<function=final_answer>\n<parameter=commands>\nLIGHT_ON",
     ],
 )
 def test_accept_syntaxes(said):
@@ -199,7 +201,7 @@ def test_settings_change_the_prompt():
     assert only.tools[0] == ["final_answer"]
     worded = play(with_recipes("system_wording"), [answer("{}")])
     assert worded.requests[0][0] != only.requests[0][0]
-    assert "Home:" not in play(with_recipes("context_order"), [answer("{}")]).shown()
+    assert "(Home:" not in play(with_recipes("context_order"), [answer("{}")]).shown()
 
 
 def test_split_request_answers_parts_together():

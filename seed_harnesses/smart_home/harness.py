@@ -82,8 +82,8 @@ class Agent:
             sections = {"notes": example.get("notes", ""), "instruction": example["instruction"]}
         else:
             rooms = self.home.get("home", {})
-            index = "\n".join(f"{room}: {', '.join(devices)}" for room, devices in rooms.items())
-            sections = {"home": f"Home:\n{index}", "notes": "", "instruction": self.instruction}
+            index = "; ".join(f"{room}: {', '.join(devices)}" for room, devices in rooms.items())
+            sections = {"home": f"(Home: {index})", "notes": "", "instruction": self.instruction}
             sections = self.fold("context", sections)
         sections["instruction"] = f"Instruction: {sections['instruction']}"
         return "\n".join(sections[name] for name in CONTEXT_ORDER if sections.get(name))

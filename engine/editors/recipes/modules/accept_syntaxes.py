@@ -15,7 +15,12 @@ def reply(agent: Any, message: dict[str, Any], calls: list[Any]) -> list[Any]:
         return calls
     schemas = {tool["function"]["name"]: tool["function"] for tool in agent.all_tools}
     text = str(message.get("content") or "")
-    found = from_json(text, schemas) or from_code(text, schemas) or from_answer(text)
+    found = (
+        from_tags(text, schemas)
+        or from_json(text, schemas)
+        or from_code(text, schemas)
+        or from_answer(text)
+    )
     if found is None:
         return []
     call = ToolCall(f"read{agent.turns}", *found)
@@ -23,6 +28,17 @@ def reply(agent: Any, message: dict[str, Any], calls: list[Any]) -> list[Any]:
     shown = {"id": call.id, "type": "function", "function": function}
     agent.messages[-1] = {"role": "assistant", "content": "", "tool_calls": [shown]}
     return [call]
+
+
+def from_tags(text: str, schemas: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """<function=NAME> with <parameter=KEY> inside, closed or not."""
+    name = re.search(r"<function=([^<>\s]+)>", text)
+    if name is None or name.group(1) not in schemas:
+        return None
+    values = re.findall(r"<parameter=([^<>\s]+)>\s*(.*?)\s*(?=<|$)", text, re.DOTALL)
+    required = schemas[name.group(1)]["parameters"].get("required", [])
+    arguments = dict(values)
+    return (name.group(1), arguments) if all(key in arguments for key in required) else None
 
 
 def from_json(text: str, schemas: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:

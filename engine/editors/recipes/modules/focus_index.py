@@ -10,5 +10,5 @@ from mechanisms import rooms
 def context(agent: Any, sections: dict[str, str]) -> dict[str, str]:
     home = agent.home.get("home", {})
     named = rooms.named(agent, agent.instruction)
-    lines = [f"{room}: {', '.join(home[room])}" for room in named]
-    return {**sections, "home": "Devices:\n" + "\n".join(lines)} if lines else sections
+    index = "; ".join(f"{room}: {', '.join(home[room])}" for room in named)
+    return {**sections, "home": f"(Home: {index})"} if named else sections

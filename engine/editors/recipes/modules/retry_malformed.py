@@ -27,8 +27,13 @@ def explain(text: str) -> str:
     body = re.search(r"<tool_call>(.*?)(?:</tool_call>|$)", text, re.DOTALL)
     if body is None:
         return "there is no <tool_call> in it"
+    for tag in ("parameter", "function"):
+        if f"<{tag}=" in text and f"</{tag}>" not in text:
+            return f"the </{tag}> is missing"
     if "</tool_call>" not in text:
         return "the </tool_call> is missing"
+    if "<function=" in text:
+        return "the tags are not in order"
     try:
         value = json.loads(body.group(1))
     except ValueError as error:
