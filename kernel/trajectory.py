@@ -110,13 +110,15 @@ class Requests:
 
 
 class Turn(NamedTuple):
-    """One completion: what was sent, what came, and the violation ('' for none)."""
+    """One completion: what was sent, what came, the violation ('' for none), and whether every
+    tool call in it was carried out as the model wrote it (white space apart)."""
 
     number: int
     messages: list[Message]
     tools: list[ToolSchema]
     reply: Message
     violation: str
+    carried_out: bool
 
 
 def messages(trajectory: Trajectory) -> list[Turn]:
@@ -132,13 +134,37 @@ def messages(trajectory: Trajectory) -> list[Turn]:
         tools = event.get("tools", tools)
         reply = replies.get(event["turn"])
         if reply is not None:
-            turns.append(Turn(event["turn"], sent, tools, reply["message"], reply["violation"]))
+            done = _carried_out(trajectory, event["turn"], reply["message"])
+            turns.append(
+                Turn(event["turn"], sent, tools, reply["message"], reply["violation"], done)
+            )
     return turns
+
+
+def _carried_out(trajectory: Trajectory, turn: int, message: Message) -> bool:
+    calls = (event for event in trajectory.events if event["kind"] == "call")
+    made = {
+        _spelled(call["name"], json.dumps(call["arguments"], ensure_ascii=False))
+        for call in calls
+        if call["turn"] == turn + 1  # requests made before it
+    }
+    asked = (call["function"] for call in message.get("tool_calls") or ())
+    return all(_spelled(each["name"], str(each["arguments"])) in made for each in asked)
+
+
+def _spelled(name: str, arguments: str) -> str:
+    try:
+        arguments = json.dumps(json.loads(arguments), sort_keys=True, ensure_ascii=False)
+    except ValueError:
+        return ""
+    return "".join(f"{name} {arguments}".split())
 
 
 class Conversation(NamedTuple):
     """One growing history with its last reply; ``train`` has a flag per assistant message: whether
-    the model wrote it in this rollout, without a violation."""
+    the model wrote it in this rollout, without a violation, and the harness carried it out as
+    written. What a harness mended was accepted by the verifier, but is not what the model said:
+    teaching it would teach the mistake."""
 
     messages: list[Message]
     tools: list[ToolSchema]
@@ -167,7 +193,7 @@ def conversations(trajectory: Trajectory) -> list[Conversation]:
 def _conversation(chain: list[Turn]) -> Conversation:
     last = chain[-1]
     history = [*last.messages, last.reply]
-    good = {len(turn.messages): not turn.violation for turn in chain}
+    good = {len(turn.messages): not turn.violation and turn.carried_out for turn in chain}
     train = [
         good.get(index, False)
         for index, message in enumerate(history)

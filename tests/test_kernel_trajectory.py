@@ -94,3 +94,23 @@ def test_a_rewritten_history_is_a_conversation_of_its_own():
     assert [item.train for item in conversations(trajectory)] == [[True], [True]]
     refused = record([([user], []), ([short], [])], replies[1:])  # the first got no completion
     assert [item.messages[0] for item in conversations(refused)] == [short]
+
+
+def test_a_call_that_the_harness_changed_is_not_taught():
+    user = {"role": "user", "content": "u"}
+
+    def asked(commands):
+        function = {"name": "final_answer", "arguments": json.dumps({"commands": commands})}
+        return [{"id": "c", "type": "function", "function": function}]
+
+    def carried_out(wrote, submitted):
+        said = {**reply(0, ""), "message": {"role": "assistant", "tool_calls": asked(wrote)}}
+        trajectory = record([([user], [])], [said])
+        call = {"kind": "call", "turn": 1, "name": "final_answer", "observation": "recorded"}
+        events = (*trajectory.events, {**call, "arguments": {"commands": submitted}})
+        (conversation,) = conversations(replace(trajectory, events=events))
+        return conversation.train == [True]
+
+    assert carried_out("{a.b.c(1)}", "{a.b.c(1)}")
+    assert carried_out("{a.b.c(1), d}", "{a.b.c(1),d}"), "white space apart"
+    assert not carried_out("{nonsense}", "{error_input}")
