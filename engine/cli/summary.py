@@ -87,9 +87,11 @@ def render(facts: Facts) -> str:
     """The facts for a terminal."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     out = io.StringIO()
-    console = Console(file=out, width=100, highlight=False)
+    # No markup: subjects, reasons and notes are made by harnesses and editors.
+    console = Console(file=out, width=100, highlight=False, markup=False)
     console.print(f"run {facts['run']}, round {facts['round']}  ({facts['commit'][:12]})")
     if facts["offspring"]:
         table = Table(
@@ -104,7 +106,7 @@ def render(facts: Facts) -> str:
             pad_edge=False,
         )
         for row in _rows(facts):
-            table.add_row(*row)
+            table.add_row(*(Text(cell) for cell in row))
         console.print(table)
     adapted = facts["adapted"]
     if adapted.get("measured"):
