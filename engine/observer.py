@@ -73,13 +73,13 @@ class Terminal:
         )
 
         columns = (
-            TextColumn("  {task.description:<34}"),
+            TextColumn("  {task.description:<34}", markup=False),
             BarColumn(24),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"),
+            TextColumn("{task.fields[note]}", markup=False),
         )
         with Progress(*columns, console=Console(stderr=True)) as progress:
             yield _RichBar(progress, progress.add_task(title, total=total, note=""))

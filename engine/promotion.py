@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.domains import Domain
+from engine.evaluation.outcome import rank
 from engine.records import Outcome, Promotion
 
 
@@ -22,8 +23,8 @@ def failed_gates(
     domain: Domain, outcome: Outcome, references: Sequence[Outcome]
 ) -> tuple[str, ...]:
     """The gates that ``outcome`` fails: below a floor, or below a reference by more than the
-    tolerance. References are the incumbent and, where a tolerance is allowed, the best ever, so
-    that small losses can't add up."""
+    tolerance. The first reference is the incumbent; where a tolerance is allowed, all former ones
+    count, gate by gate, so that small losses can't add up. With none, only floors are asked."""
     objective = domain.objective(outcome.metrics)
     failed = [
         f"{name} {value:.3f} is not above {objective.floors[name]:.3f}"
@@ -39,23 +40,32 @@ def failed_gates(
     return tuple(failed)
 
 
+def order(
+    domain: Domain, outcome: Outcome, references: Sequence[Outcome]
+) -> tuple[bool, tuple[float, float]]:
+    """The key of outcomes, the best is the greatest: those that hold the gates before those that
+    don't, then by ``rank``."""
+    return (not failed_gates(domain, outcome, references), rank(outcome))
+
+
 def promote(
     domain: Domain,
     round_number: int,
     incumbent: str,
     incumbent_outcome: Outcome,
-    best_ever: Outcome,
+    former: Sequence[Outcome],
     contenders: Sequence[Contender],
     margin: float,
 ) -> Promotion:
-    """Choose p_{t+1}. Never raises: with no eligible contender the incumbent continues."""
+    """Choose p_{t+1}; ``former`` are the outcomes of all incumbents so far. Never raises: with no
+    eligible contender the incumbent continues."""
     gains: dict[str, float] = {}
     refused: list[str] = []
     eligible: list[Contender] = []
     for contender in contenders:
         gain = contender.outcome.scalar - incumbent_outcome.scalar
         gains[contender.source] = gain
-        failed = failed_gates(domain, contender.outcome, [incumbent_outcome, best_ever])
+        failed = failed_gates(domain, contender.outcome, [incumbent_outcome, *former])
         if contender.outcome.tasks != incumbent_outcome.tasks:
             failed = (*failed, "it was not measured on all of V")
         if failed:
@@ -69,7 +79,7 @@ def promote(
         return Promotion(
             round_number, incumbent, incumbent, False, "incumbent", 0.0, margin, why, gains
         )
-    best = max(eligible, key=lambda c: (c.outcome.scalar, -(c.outcome.timr or 0.0)))
+    best = max(eligible, key=lambda c: rank(c.outcome))
     why = f"best of {_named(eligible)} by {gains[best.source]:+.3f} on V, above {margin:.3f}"
     return Promotion(
         round_number,

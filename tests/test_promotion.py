@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from engine.domains import Objective
 from engine.domains.smart_home import DOMAIN
-from engine.promotion import Contender, failed_gates, promote
+from engine.promotion import Contender, failed_gates, order, promote
 from engine.records import Outcome
 
 
@@ -30,8 +31,16 @@ def outcome(success: float, f1: float, op_f1: float, tasks: int = 50) -> Outcome
 INCUMBENT = outcome(0.20, 0.40, 0.30)
 
 
-def choose(*contenders: Contender, margin: float = 0.02, best: Outcome = INCUMBENT):
-    return promote(DOMAIN, 1, "p", INCUMBENT, best, contenders, margin)
+def choose(*contenders: Contender, margin: float = 0.02):
+    return promote(DOMAIN, 1, "p", INCUMBENT, [INCUMBENT], contenders, margin)
+
+
+class Lenient(type(DOMAIN)):
+    """Its gates may fall by 0.05."""
+
+    def objective(self, metrics):
+        strict = super().objective(metrics)
+        return Objective(strict.scalar, strict.gates, dict.fromkeys(strict.gates, 0.05))
 
 
 def test_the_best_of_inherited_and_adapted_is_promoted() -> None:
@@ -71,3 +80,27 @@ def test_a_partial_evaluation_is_no_ground_for_promotion() -> None:
 def test_without_contenders_the_incumbent_stays() -> None:
     done = choose()
     assert (done.promoted, done.next, done.source) == (False, "p", "incumbent")
+
+
+def test_small_losses_within_the_tolerance_do_not_add_up() -> None:
+    """Each gate is bound by its best value among all incumbents, not by the best incumbent."""
+    former = [outcome(0.10, 0.40, 0.50), outcome(0.15, 0.45, 0.46), outcome(0.20, 0.42, 0.42)]
+    fallen = Contender("adapted", "b", outcome(0.60, 0.60, 0.44))
+    done = promote(Lenient(), 3, "p", former[-1], former, [fallen], 0.0)
+    assert not done.promoted and "op_f1 0.440 fell below 0.450" in done.why
+    assert promote(Lenient(), 3, "p", former[-1], former[1:], [fallen], 0.0).promoted
+
+
+def test_a_pair_without_any_turn_does_not_win_a_tie_by_its_mismatch_rate() -> None:
+    silent = replace(outcome(0.44, 0.60, 0.50), timr=None)
+    spoken = replace(outcome(0.44, 0.60, 0.50), timr=0.3)
+    done = choose(Contender("inherited", "a", silent), Contender("adapted", "b", spoken))
+    assert done.next == "b"
+
+
+def test_an_outcome_above_the_floors_goes_before_a_better_one_that_is_not() -> None:
+    reject_all, honest = outcome(0.39, 0.5, 0.0, tasks=16), outcome(0.10, 0.2, 0.2, tasks=16)
+    assert order(DOMAIN, honest, []) > order(DOMAIN, reject_all, [])
+    better = outcome(0.12, 0.1, 0.1, tasks=16)
+    assert order(DOMAIN, better, []) > order(DOMAIN, honest, []), "no reference, so floors only"
+    assert order(DOMAIN, honest, [honest]) > order(DOMAIN, better, [honest])

@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from engine.context import Context
-from engine.evaluation.outcome import rank
 from engine.evaluation.scheduler import Scheduler
 from engine.inheritance import CheckpointFact, History, PairFact, policy
 from engine.measurement import evaluate, measure_on_validation
 from engine.merging import Merging
-from engine.promotion import failed_gates
-from engine.records import Candidate, Edited, Inherited, Offspring, Outcome, read
+from engine.promotion import order
+from engine.records import Candidate, Edited, Inherited, Offspring, read
 
 _POLICY_OF_MODE = {"harness-only": "seed-only", "latest-only": "latest-only"}
 
@@ -98,26 +97,26 @@ async def _preliminary(
             _Draft(d.name, replace(d.candidate, preliminary=outcome))
             for d, (outcome, _) in zip(drafts, results, strict=True)
         ),
-        key=lambda d: _preliminary_rank(d),
+        key=lambda d: _preliminary_order(context, d),
         reverse=True,
     )
 
 
-def _preliminary_rank(draft: _Draft) -> tuple[float, float]:
+def _preliminary_order(context: Context, draft: _Draft) -> tuple[bool, tuple[float, float]]:
+    """Floors only: the incumbent's gates on all of V are no measure for a part of it."""
     assert draft.candidate.preliminary is not None
-    return rank(draft.candidate.preliminary)
+    return order(context.domain, draft.candidate.preliminary, [])
 
 
 def _select(context: Context, incumbent: str, candidates: Sequence[Candidate]) -> str | None:
     """p̄: the best measured candidate by the domain's objective; those that hold the gates
     against the incumbent go before those that don't."""
     reference = context.outcome(incumbent)
-
-    def order(pair: str) -> tuple[bool, tuple[float, float]]:
-        outcome: Outcome = context.outcome(pair)
-        return (not failed_gates(context.domain, outcome, [reference]), rank(outcome))
-
-    return max((c.pair for c in candidates if c.pair), key=order, default=None)
+    return max(
+        (c.pair for c in candidates if c.pair),
+        key=lambda pair: order(context.domain, context.outcome(pair), [reference]),
+        default=None,
+    )
 
 
 def _history(context: Context, incumbent: str) -> History:

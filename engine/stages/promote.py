@@ -39,7 +39,7 @@ async def run(context: Context) -> Promotion:
         opened.round,
         opened.incumbent,
         context.outcome(opened.incumbent),
-        _best_ever(context),
+        [context.outcome(done.incumbent) for done in context.archive.rounds()],
         contenders,
         context.params.promotion.margin,
     )
@@ -47,12 +47,6 @@ async def run(context: Context) -> Promotion:
     _archive(context, promotion, inherited, adapted)
     write_metrics(context)
     return promotion
-
-
-def _best_ever(context: Context) -> Outcome:
-    """The best outcome among all incumbents so far."""
-    outcomes = [context.outcome(r.incumbent) for r in context.archive.rounds()]
-    return max(outcomes, key=lambda outcome: outcome.scalar)
 
 
 def _archive(
