@@ -15,6 +15,7 @@ from engine.domains.registry import domain
 from engine.domains.smart_home import DOMAIN
 from engine.domains.smart_home.homes import parse_home
 from engine.domains.smart_home.row import make_task, parse_row
+from engine.domains.smart_home.scoring import MAX_ANSWER
 from engine.domains.smart_home.world import TOOLS
 from engine.errors import ConfigError
 
@@ -140,6 +141,14 @@ def test_a_verdict_is_right_or_wrong():
         wrong = DOMAIN.verify(task(), answer)
         assert (wrong.score, wrong.accepted, wrong.failure) == (0.0, False, failure)
         assert wrong.counts["n"] == 1 and wrong.counts["gold"] == 1
+
+
+def test_an_answer_longer_than_is_read_has_no_commands():
+    read = f"{{{SECRET}}}" + "x" * (MAX_ANSWER - len(SECRET) - 2)
+    assert DOMAIN.verify(task(), read).accepted
+    verdict = DOMAIN.verify(task(), read + "x")
+    assert (verdict.score, verdict.failure) == (0.0, "no_commands")
+    assert (verdict.counts["pred"], verdict.counts["gold"]) == (0, 1)
 
 
 def judged(tasks: Any, answer: Any) -> list[tuple[Task, Verdict]]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -154,6 +157,19 @@ def test_counts_add_up(answers):
 def test_any_text_can_be_counted(prediction, gold):
     counts = count(prediction, gold)
     assert 0 <= counts.tp <= min(counts.pred, counts.gold)
+
+
+@given(st.text(alphabet="{}a,( \n\r\x85", max_size=40))
+def test_the_braces_are_read_as_the_official_expression_reads_them(text):
+    bare = text.replace(" ", "").replace("\n", "")
+    found = ",".join(re.findall(r"\{(.*?)\}", bare)).split(",")
+    assert operations(text) == [each for each in found if each]
+
+
+def test_unclosed_braces_take_no_longer_than_their_length():
+    started = time.perf_counter()
+    assert operations("{" * 2_000_000) == []
+    assert time.perf_counter() - started < 1  # hours, were it quadratic
 
 
 @given(commands, st.sampled_from([" ", "\n", "  \n"]), st.data())

@@ -11,7 +11,7 @@ from engine.domains.smart_home import generator, loader
 from engine.domains.smart_home.direction import DIRECTION
 from engine.domains.smart_home.homes import parse_home
 from engine.domains.smart_home.row import SUBSETS
-from engine.domains.smart_home.scoring import Counts, count, failure, figures
+from engine.domains.smart_home.scoring import MAX_ANSWER, Counts, count, failure, figures
 from engine.domains.smart_home.world import SmartHomeWorld
 from engine.domains.split import TaskSplits
 
@@ -45,8 +45,11 @@ class SmartHome:
         return Task("practice", instruction, task.public, private, content="", strata={})
 
     def verify(self, task: Task, answer: Any | None) -> Verdict:
-        """Score 1 when the commands are the reference's, as multisets; else 0."""
+        """Score 1 when the commands are the reference's, as multisets; else 0. An
+        answer longer than ``MAX_ANSWER`` counts as one without commands."""
         commands = answer if isinstance(answer, str) else None
+        if commands is not None and len(commands) > MAX_ANSWER:
+            commands = ""
         gold = task.private["gold"]
         counts = count(commands or "", gold)
         return Verdict(
