@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,14 @@ needs_real = pytest.mark.skipif(
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def assert_beginnings_are_fair(subsets: Sequence[str]) -> None:
+    """Of every prefix each subset has its share of the whole, within two tasks."""
+    whole = Counter(subsets)
+    for n in range(1, len(subsets) + 1):
+        part = Counter(subsets[:n])
+        assert all(abs(part[key] - n * count / len(subsets)) < 2 for key, count in whole.items())
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:

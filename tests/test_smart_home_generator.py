@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from smart_home_data import assert_beginnings_are_fair
 from smart_home_solver import solve
 
 from engine.domains import Task
@@ -46,6 +47,7 @@ def test_sizes_and_subsets_are_those_asked_for(splits):
     for tasks in by_split(splits):
         shares = Counter(task.private["type"] for task in tasks)
         assert {name: round(100 * n / len(tasks)) for name, n in shares.items()} == generator.MIX
+        assert_beginnings_are_fair([task.private["type"] for task in tasks])
 
 
 @pytest.mark.parametrize("aspect", ["id", "content", "home_id", "home", "instruction"])

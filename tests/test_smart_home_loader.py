@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from smart_home_data import REAL, folder, home, needs_real, row, rows_of
+from smart_home_data import (
+    REAL,
+    assert_beginnings_are_fair,
+    folder,
+    home,
+    needs_real,
+    row,
+    rows_of,
+)
 
 from engine.domains.smart_home import DOMAIN
 from engine.domains.smart_home.homes import HOUSE, parse_home
@@ -49,6 +57,13 @@ def test_splits_keep_the_shares_of_subsets_and_spread_over_homes():
         assert shares[name] / 150 == pytest.approx(n / pool.total(), abs=0.02)
     per_home = Counter(task.private["home"]["home_id"] for task in splits.validation)
     assert max(per_home.values()) < 10
+
+
+@needs_real
+@pytest.mark.parametrize("split", ["train", "validation", "test"])
+def test_any_beginning_of_a_real_split_stands_for_the_whole(split):
+    tasks = getattr(DOMAIN.load(REAL, 1, SIZES), split)
+    assert_beginnings_are_fair([task.private["type"] for task in tasks])
 
 
 @needs_real

@@ -13,6 +13,7 @@ from engine.errors import ConfigError
 SPLITS = ("train", "validation", "test")
 
 Key = TypeVar("Key", bound=str)
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -43,3 +44,17 @@ def apportion(total: int, shares: Mapping[Key, float]) -> dict[Key, int]:
     for key in by_remainder[: total - sum(counts.values())]:
         counts[key] += 1
     return counts
+
+
+def interleave(groups: Mapping[str, Sequence[Item]]) -> list[Item]:
+    """The items of all groups, each group spread evenly and in its own order.
+
+    In the first n of the result a group has its share of n within one item for each group, so
+    that any prefix stands for the whole.
+    """
+    placed = [
+        ((index + 0.5) / len(items), place, item)
+        for place, items in enumerate(groups.values())
+        for index, item in enumerate(items)
+    ]
+    return [item for _, _, item in sorted(placed, key=lambda each: each[:2])]

@@ -2,7 +2,8 @@
 
 A split is a stream of its own, drawn from a secret salt, so that the public code gives nobody the
 answers, and a split stays the same whatever the sizes of the others. A keyed hash gives every home
-and every wording to one split, so no home and no instruction stands in two.
+and every wording to one split, so no home and no instruction stands in two. Any beginning of
+a split has about the subsets' shares of the whole.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from engine.domains.smart_home.household import draw_home
 from engine.domains.smart_home.request import MISSING, VALID_FORMS, Request, feasible, infeasible
 from engine.domains.smart_home.row import Row, make_task, normalised
 from engine.domains.smart_home.scoring import ERROR
-from engine.domains.split import SPLITS, TaskSplits, apportion, checked_sizes
+from engine.domains.split import SPLITS, TaskSplits, apportion, checked_sizes, interleave
 from engine.errors import ConfigError
 
 MIX = {"VS": 60, "IS": 22, "VM": 8, "IM": 3, "MM": 7}
@@ -109,7 +110,8 @@ def _split(secret: Secret, split: str, size: int) -> list[Labelled]:
             row = _row(secret, split, rng, home, subset, seen)
             seen.add(normalised(row.instruction))
             labelled.append(Labelled(row, home, home_row))
-    return labelled
+    order = {subset: [each for each in labelled if each.row.subset == subset] for subset in MIX}
+    return interleave(order)
 
 
 def _homes(secret: Secret, split: str, rng: random.Random) -> Iterator[tuple[Home, dict[str, Any]]]:

@@ -1,7 +1,8 @@
 """Splits from the real HomeBench files.
 
 Training and validation tasks come from ``train_pool.jsonl``, test tasks from
-``test_sample.jsonl``. Each split keeps the subsets' shares of its file. Within a subset homes take
+``test_sample.jsonl``. Each split, and so any beginning of it, keeps the
+subsets' shares of its file. Within a subset homes take
 turns, because three homes hold two thirds of the pool and would else be nearly all of a split.
 ``is_pool.jsonl`` is left alone: infeasible single instructions are 38 % of the pool already.
 """
@@ -20,7 +21,7 @@ from engine.domains.smart_home.homes import Home, parse_home
 from engine.domains.smart_home.reading import fault, lines
 from engine.domains.smart_home.row import Row, make_task, parse_row
 from engine.domains.smart_home.scoring import operations
-from engine.domains.split import TaskSplits, apportion, checked_sizes
+from engine.domains.split import TaskSplits, apportion, checked_sizes, interleave
 from engine.errors import DataError
 
 HOMES = "home_status_method.jsonl"
@@ -122,7 +123,7 @@ def _take(order: Mapping[str, Sequence[Row]], size: int, path: Path, split: str)
     if not size:
         return []
     counts = apportion(size, {key: len(rows) for key, rows in order.items()})
-    return [row for key, rows in order.items() for row in rows[: counts[key]]]
+    return interleave({key: rows[: counts[key]] for key, rows in order.items()})
 
 
 def _tasks(rows: Sequence[Row], homes: Mapping[int, KnownHome]) -> tuple[Task, ...]:
