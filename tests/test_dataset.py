@@ -70,24 +70,29 @@ def test_nothing_is_taught_of_a_rollout_with_violations_only() -> None:
     assert samples_of(rollout(request(1, 0, USER), reply(1, "bad", "contract"))) == []
 
 
-def sample(task: str, clean: bool = True, mark: int = 0) -> dict:
-    return {"task": task, "clean": clean, "mark": mark}
+def sample(task: str, number: int = 1, clean: bool = True, part: int = 0) -> dict:
+    return {"task": task, "round": number, "clean": clean, "part": part}
 
 
-def test_replay_is_clean_once_per_task_newest_first_and_bounded() -> None:
-    new = [sample("a"), sample("b")]
-    earlier = [
-        sample("c", mark=1),
-        sample("c", mark=2),
-        sample("d", clean=False),
-        sample("a"),
-        sample("e"),
-        sample("f"),
-    ]
-    chosen, replayed = with_replay(new, earlier)
-    assert replayed == 2 and [s["task"] for s in chosen] == ["a", "b", "f", "e"]
-    chosen, replayed = with_replay([*new, sample("x")], earlier)
-    assert replayed == 3 and chosen[-1] == sample("c", mark=2)
+def test_replay_is_clean_once_per_task_and_bounded_by_the_new_tasks() -> None:
+    new = [sample("a", 5), sample("a", 5, part=1), sample("b", 5)]
+    earlier = [sample("c", 1), sample("d", 4, clean=False), sample("a", 4), sample("e", 2)]
+    chosen, replayed = with_replay(new, [*earlier, sample("f", 3), sample("c", 4)])
+    assert chosen == [*new, sample("c", 4), sample("f", 3)] and replayed == 2
+    assert with_replay([], earlier) == ([], 0)
+
+
+def test_what_a_data_set_had_itself_replayed_does_not_count_as_late() -> None:
+    """Round 2's data set ends with round 1's sample; round 2's own goes first all the same."""
+    first, second = [sample("old", 1)], [sample("late", 2), sample("old", 1)]
+    chosen, replayed = with_replay([sample("new", 3)], [*first, *second])
+    assert chosen == [sample("new", 3), sample("late", 2)] and replayed == 1
+
+
+def test_a_replayed_trajectory_keeps_all_its_conversations_once() -> None:
+    both = [sample("c", 2), sample("c", 2, part=1)]
+    chosen, replayed = with_replay([sample("a", 4)], [sample("c", 1), *both, *both])
+    assert chosen == [sample("a", 4), *both] and replayed == 1
 
 
 def test_samples_round_trip(tmp_path: Path) -> None:

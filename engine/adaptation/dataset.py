@@ -33,18 +33,25 @@ def samples_of(rollout: Rollout) -> list[Sample]:
 
 
 def with_replay(new: Sequence[Sample], earlier: Sequence[Sample]) -> tuple[list[Sample], int]:
-    """``new`` plus replayed samples: free of violations, one for each task, tasks that ``new``
-    covers left out, the latest first, at most as many as new ones. Returns them and how many
-    were replayed."""
+    """``new`` plus replayed trajectories: free of violations, one for each task, tasks that ``new``
+    covers left out, the latest sampled first, at most as many as new ones. A trajectory keeps all
+    its conversations. Returns the samples and how many trajectories were replayed.
+
+    A sample's ``round`` says when it was sampled: data sets hold what they replayed, too, so the
+    order of the data sets doesn't tell.
+    """
     covered = {sample["task"] for sample in new}
-    replayed: list[Sample] = []
-    for sample in reversed(earlier):
-        if len(replayed) >= len(new):
-            break
+    known: dict[tuple[int, str], list[Sample]] = {}
+    for sample in earlier:
         if sample["clean"] and sample["task"] not in covered:
-            covered.add(sample["task"])
-            replayed.append(sample)
-    return [*new, *replayed], len(replayed)
+            conversations = known.setdefault((sample["round"], sample["task"]), [])
+            if sample not in conversations:
+                conversations.append(sample)
+    latest: dict[str, list[Sample]] = {}
+    for (_, task), samples in sorted(known.items(), key=lambda item: item[0], reverse=True):
+        latest.setdefault(task, samples)
+    chosen = list(latest.values())[: len(covered)]
+    return [*new, *(sample for samples in chosen for sample in samples)], len(chosen)
 
 
 def write_samples(folder: Path, samples: Sequence[Sample]) -> Path:

@@ -73,7 +73,8 @@ async def _sample(context: Context, scheduler: Scheduler, harness: str, checkpoi
         f"sampling {len(tasks)} training tasks",
     )
     accepted = [rollouts[-1] for rollouts in sampled if rollouts[-1].verdict.accepted]
-    new = [sample for rollout in accepted for sample in samples_of(rollout)]
+    number = context.opened().round
+    new = [{**sample, "round": number} for rollout in accepted for sample in samples_of(rollout)]
     samples, replayed = with_replay(new, _earlier(context) if params.replay else [])
     path = write_samples(_datasets(context), samples)
     total = sum(len(rollouts) for rollouts in sampled)
@@ -92,7 +93,7 @@ def _training_tasks(context: Context) -> Sequence[Task]:
 
 
 def _earlier(context: Context) -> list[Sample]:
-    """All samples that earlier rounds trained on, oldest first."""
+    """All samples that earlier rounds trained on."""
     samples: list[Sample] = []
     for checkpoint in context.archive.checkpoints():
         if checkpoint.method == "sft" and checkpoint.round < context.opened().round:
