@@ -1,4 +1,4 @@
-"""Mixtures become archived checkpoints: merged once a round, each with its config."""
+"""Mixtures become archived checkpoints: merged once in a run, each with its config."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.inheritance import MergeRefused, Proposal, merger
 
 
 class Merging:
-    """Merges each distinct mixture once a round and archives it; a refused one is noted."""
+    """Merges each distinct mixture once and archives it; a refused one is noted."""
 
     def __init__(self, context: Context, round_number: int) -> None:
         self._context, self._round = context, round_number
@@ -31,11 +31,11 @@ class Merging:
     def _merge(self, proposal: Proposal) -> str | None:
         context = self._context
         archive, store = context.archive, context.checkpoints
-        own = [c for c in archive.checkpoints() if c.round == self._round and c.method == "ties"]
-        for checkpoint in own:
+        merges = [c for c in archive.checkpoints() if c.method == "ties"]
+        for checkpoint in merges:
             if _is_of(checkpoint, proposal):
                 return checkpoint.oid
-        name = self._free_name({c.label for c in own})
+        name = self._free_name({c.label for c in merges})
         sources = [archive.checkpoint(oid) for oid in proposal.alpha]
         seed = archive.checkpoint(context.seed_checkpoint())
         out = context.root / ".coevo" / "merging" / name
@@ -54,7 +54,7 @@ class Merging:
             self.note += f"{name} refused: {error}. "
             return None
         stored = store.add(out)
-        for checkpoint in own:
+        for checkpoint in merges:
             if checkpoint.weights == stored.digest:
                 return checkpoint.oid
         if any(c.weights == stored.digest for c in archive.checkpoints()):

@@ -63,7 +63,7 @@ def _propose(
     drafts: list[_Draft] = []
     for proposal in proposals:
         checkpoint = proposal.single or merger.checkpoint(proposal)
-        if checkpoint is None:
+        if checkpoint is None or checkpoint in {d.candidate.checkpoint for d in drafts}:
             continue
         letter = string.ascii_lowercase[len(drafts)]
         name = f"r{context.opened().round:03d}-{offspring.slot}-{letter}"
