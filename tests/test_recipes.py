@@ -384,6 +384,44 @@ def test_unknown_mechanisms_keep_their_place():
     )
 
 
+UNREADABLE = {
+    "a key that no dict takes": b"MECHANISMS = {[]: 1}\n",
+    "a sum without end": b"MECHANISMS = " + b"1+" * 2_000 + b"1\n",
+    "a sum too long to parse": b"MECHANISMS = " + b"1+" * 20_000 + b"1\n",
+    "signs without end": b"MECHANISMS = " + b"-" * 20_000 + b"1\n",
+    "brackets without end": b"MECHANISMS = " + b"[" * 20_000 + b"\n",
+    "a number too long to say": b"MECHANISMS = [0x" + b"f" * 9_000 + b"]\n",
+    "no list": b"MECHANISMS = 'truncate'\n",
+    "no text": b"MECHANISMS = ['a\x00']\n",
+    "not Python": b"MECHANISMS = [\n",
+    "too large": b"MECHANISMS = ['a']\n" + b"#" * source.MAX_SOURCE,
+    "two lists": b"MECHANISMS = ['a']\nMECHANISMS = ['b']\n",
+}
+
+
+@pytest.mark.parametrize("code", UNREADABLE.values(), ids=UNREADABLE)
+def test_no_archived_harness_stops_the_view_or_the_editor(code):
+    files = {"harness.py": code}
+    assert mechanisms(files) == () and source.registered(files) == ()
+    for name in ALL:
+        assert recipe.values(files, name) == {}
+        assert recipe.apply(files, name, random.Random(0)) is None
+
+
+@pytest.mark.parametrize("name", ["a sum too long to parse", "signs without end", "no text"])
+def test_a_module_that_cannot_be_read_is_not_adopted(name):
+    donor = {"harness.py": b"MECHANISMS = ['own']\n", "mechanisms/own.py": UNREADABLE[name]}
+    assert mechanisms(donor) == ("own",)
+    assert recipe.adopt(SEED, donor, "own") is None
+
+
+def test_a_mechanism_is_not_adopted_where_no_list_names_it():
+    donor = {"harness.py": b"MECHANISMS = ['own']\n", "mechanisms/own.py": b"x = 1\n"}
+    assert recipe.adopt({"harness.py": b"x = 1\n"}, donor, "own") is None
+    taken = recipe.adopt({"harness.py": b"MECHANISMS = []\n"}, donor, "own")
+    assert taken is not None and mechanisms(taken.files) == ("own",)
+
+
 def test_constants_keep_their_comments():
     code = b'A = 1  # one\nB: list[str] = []  # none\nC = """\\\nx\n"""\n'
     assert source.set_constant(code, "A", 2).splitlines()[0] == b"A = 2  # one"

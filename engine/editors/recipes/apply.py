@@ -31,11 +31,11 @@ class Applied(NamedTuple):
 
 def present(files: Mapping[str, bytes]) -> tuple[str, ...]:
     """The mechanisms of a workspace: registered modules, then settings that aren't plain."""
-    found = list(source.registered(files))
-    for recipe in RECIPES.values():
-        if recipe.setting and _settled(files, recipe) in recipe.choices[recipe.setting]:
-            found.append(recipe.name)
-    return tuple(found)
+    settings = [recipe for recipe in RECIPES.values() if recipe.setting]
+    wanted = [source.LIST, *(recipe.setting for recipe in settings)]
+    found = source.constants(files.get(source.HARNESS, b""), wanted)
+    names = [r.name for r in settings if found.get(r.setting) in r.choices[r.setting]]
+    return (*source.listed(found.get(source.LIST)), *names)
 
 
 def applicable(files: Mapping[str, bytes], recipe: Recipe) -> bool:
@@ -52,13 +52,7 @@ def values(files: Mapping[str, bytes], name: str) -> dict[str, Any]:
     """The present values of a mechanism's constants."""
     recipe = RECIPES[name]
     where = source.HARNESS if recipe.setting else source.module_path(name)
-    found = {}
-    for key in recipe.choices:
-        try:
-            found[key] = source.constant(files[where], key)
-        except (KeyError, ValueError):
-            continue
-    return found
+    return source.constants(files.get(where, b""), list(recipe.choices))
 
 
 def apply(files: Mapping[str, bytes], name: str, rng: random.Random) -> Applied | None:
@@ -109,11 +103,14 @@ def adopt(files: Mapping[str, bytes], donor: Mapping[str, bytes], name: str) -> 
     if name in source.registered(files) and files.get(source.module_path(name)) == body:
         return None
     taken = {name: body}
-    for needed in source.support(body):
-        path = source.module_path(needed)
-        if path in donor and path not in files:
-            taken[needed] = donor[path]
-    return _install(files, name, taken, "adopted")
+    try:
+        for needed in source.support(body):
+            path = source.module_path(needed)
+            if path in donor and path not in files:
+                taken[needed] = donor[path]
+        return _install(files, name, taken, "adopted")
+    except ValueError:  # a module that can't be read, or no list to name it in
+        return None
 
 
 def remove(files: Mapping[str, bytes], base: Mapping[str, bytes], name: str) -> Files:

@@ -129,7 +129,8 @@ def _develop(
 
 def _anything(draft: _Draft, rng: random.Random, but: Sequence[str] = ()) -> None:
     """One change that the brief didn't name: a mechanism the base lacks, else another setting."""
-    lacking = [name for name in RECIPES if name not in recipe.present(draft.files)]
+    present = recipe.present(draft.files)
+    lacking = [name for name in RECIPES if name not in present]
     others = [name for name in RECIPES if name not in lacking]
     rng.shuffle(lacking)
     rng.shuffle(others)

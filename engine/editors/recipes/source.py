@@ -2,7 +2,8 @@
 
 They work on the text that the syntax tree points at, so that comments and layout stay. All of
 them raise ValueError where the harness doesn't follow the convention (a ``MECHANISMS`` list in
-harness.py, constants assigned once at the top level).
+harness.py, constants assigned once at the top level), or can't be read at all: an archived harness
+may hold anything.
 """
 
 from __future__ import annotations
@@ -10,10 +11,16 @@ from __future__ import annotations
 import ast
 import pprint
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 HARNESS = "harness.py"
 LIST = "MECHANISMS"
+MAX_SOURCE = 2**18
+"""Bytes of a longest file that is parsed."""
+
+# What Python's own parser and ``literal_eval`` raise at nonsense, at depth and at memory's end.
+_UNREADABLE = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError)
 
 
 def module_path(name: str) -> str:
@@ -22,12 +29,14 @@ def module_path(name: str) -> str:
 
 
 def registered(files: Mapping[str, bytes]) -> tuple[str, ...]:
-    """The mechanisms that harness.py lists, in order; none where it keeps no such list."""
-    try:
-        value = constant(files[HARNESS], LIST)
-    except (KeyError, ValueError):
-        return ()
-    return tuple(str(name) for name in value) if isinstance(value, list) else ()
+    """The mechanisms that harness.py lists, in order; none where it keeps no readable list."""
+    return listed(constants(files.get(HARNESS, b""), [LIST]).get(LIST))
+
+
+def listed(value: Any) -> tuple[str, ...]:
+    """The names in the value of ``MECHANISMS``; none where it isn't a list of names."""
+    named = isinstance(value, list) and all(isinstance(name, str) for name in value)
+    return tuple(value) if named else ()
 
 
 def register(source: bytes, names: Sequence[str]) -> bytes:
@@ -37,14 +46,25 @@ def register(source: bytes, names: Sequence[str]) -> bytes:
 
 def constant(source: bytes, name: str) -> Any:
     """The value of a top-level constant. Raises ValueError where there is none."""
-    node = _assignment(source, name)
-    assert node.value is not None
-    return ast.literal_eval(node.value)
+    return _evaluated(_assignment(_parsed(source), name))
+
+
+def constants(source: bytes, names: Sequence[str]) -> dict[str, Any]:
+    """Those of the top-level constants ``names`` that can be read, from one parse."""
+    found = {}
+    try:
+        tree = _parsed(source)
+    except ValueError:
+        return {}
+    for name in names:
+        with suppress(ValueError):
+            found[name] = _evaluated(_assignment(tree, name))
+    return found
 
 
 def set_constant(source: bytes, name: str, value: Any) -> bytes:
     """``source`` with the constant ``name`` set to ``value``; a trailing comment stays."""
-    node = _assignment(source, name)
+    node = _assignment(_parsed(source), name)
     assert node.value is not None
     lines = source.splitlines(keepends=True)
     start, end = node.value.lineno - 1, node.value.end_lineno or node.value.lineno
@@ -55,9 +75,10 @@ def set_constant(source: bytes, name: str, value: Any) -> bytes:
 
 
 def support(source: bytes) -> tuple[str, ...]:
-    """The modules under ``mechanisms`` that a mechanism imports."""
+    """The modules under ``mechanisms`` that a mechanism imports. Raises ValueError where it can't
+    be read."""
     names: list[str] = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(_parsed(source)):
         if isinstance(node, ast.ImportFrom) and node.module == "mechanisms":
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mechanisms."):
@@ -65,11 +86,24 @@ def support(source: bytes) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _assignment(source: bytes, name: str) -> ast.Assign | ast.AnnAssign:
+def _parsed(source: bytes) -> ast.Module:
+    if len(source) > MAX_SOURCE:
+        raise ValueError(f"larger than {MAX_SOURCE} bytes")
     try:
-        tree = ast.parse(source)
-    except SyntaxError as error:
-        raise ValueError(f"not Python: {error}") from None
+        return ast.parse(source)
+    except _UNREADABLE as error:
+        raise ValueError(f"not Python: {error or type(error).__name__}") from None
+
+
+def _evaluated(node: ast.Assign | ast.AnnAssign) -> Any:
+    assert node.value is not None
+    try:
+        return ast.literal_eval(node.value)
+    except _UNREADABLE as error:
+        raise ValueError(f"no literal: {error or type(error).__name__}") from None
+
+
+def _assignment(tree: ast.Module, name: str) -> ast.Assign | ast.AnnAssign:
     found = [
         node
         for node in tree.body
