@@ -76,7 +76,7 @@ def _outcomes(context: Context, before: int) -> Mapping[str, Mapping[str, Outcom
     methods = {c.oid: c.method for c in context.archive.checkpoints()}
     best: dict[str, dict[str, Outcome]] = {}
     for pair in (p for p in context.archive.pairs() if p.round < before):
-        outcome, method = context.outcome(pair.oid), methods[pair.checkpoint]
+        outcome, method = context.outcome(pair), methods[pair.checkpoint]
         known = best.setdefault(pair.harness, {}).get(method)
         if known is None or outcome.scalar > known.scalar:
             best[pair.harness][method] = outcome

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from pydantic import TypeAdapter
-
 import kernel
 from engine import splits
 from engine.archive import Archive
+from engine.archive.entries import Pair
 from engine.checkpoints import CheckpointStore
 from engine.domains import Domain, Task
 from engine.domains.registry import domain as find_domain
@@ -22,10 +21,11 @@ from engine.evaluation.keys import Setting
 from engine.evaluation.scheduler import Agent, Scheduler
 from engine.observer import Observer
 from engine.params import Params, SamplingParams
-from engine.records import Opened, Outcome, from_bytes, read
+from engine.records import Opened, Outcome, adapter, from_bytes, read
 from engine.serving import server as make_server
 
 SPLITS_FILE = "splits.json"
+FIRST_ROUND = "r000"
 
 
 @dataclass
@@ -75,14 +75,14 @@ class Context:
 
     def seed_checkpoint(self) -> str:
         """The checkpoint of round 0's pair."""
-        return self.archive.pair(self.archive.rounds()[0].incumbent).checkpoint
+        return self.archive.pair(self.archive.round(FIRST_ROUND).incumbent).checkpoint
 
     # --- splits -------------------------------------------------------------------------------
 
     @cached_property
     def frozen(self) -> splits.FrozenSplits:
         """The splits that round 0 froze."""
-        first = self.archive.rounds()[0]
+        first = self.archive.round(FIRST_ROUND)
         data = self.archive.read(first.oid, SPLITS_FILE)
         return from_bytes(data, splits.FrozenSplits, f"{first.oid[:12]}:{SPLITS_FILE}")
 
@@ -134,9 +134,10 @@ class Context:
         folder = self.checkpoints.path(weights.weights, weights.dvc)
         return Agent(entry.files, entry.code_id, folder, weights.weights)
 
-    def outcome(self, pair: str) -> Outcome:
+    def outcome(self, pair: str | Pair) -> Outcome:
         """The outcome a pair commit records."""
-        return TypeAdapter(Outcome).validate_python(dict(self.archive.pair(pair).outcome))
+        entry = self.archive.pair(pair) if isinstance(pair, str) else pair
+        return adapter(Outcome).validate_python(dict(entry.outcome))
 
 
 def open_context(root: Path, params: Params, observer: Observer) -> Context:

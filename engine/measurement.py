@@ -7,14 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from engine.archive.drafts import PairDraft
 from engine.context import Context
 from engine.evaluation.outcome import measured
 from engine.evaluation.scheduler import Job, Scheduler
 from engine.naming import settle
-from engine.records import Outcome, Rollout, write_bytes
+from engine.records import Outcome, Rollout, adapter, write_bytes
 
 
 def jobs_for(
@@ -139,5 +137,5 @@ def keep_rollouts(context: Context, name: str, rollouts: Sequence[Rollout]) -> P
 
 def as_json(record: object) -> Mapping[str, Any]:
     """A record as plain JSON values."""
-    body: Mapping[str, Any] = TypeAdapter(type(record)).dump_python(record, mode="json")
+    body: Mapping[str, Any] = adapter(type(record)).dump_python(record, mode="json")
     return body

@@ -17,6 +17,7 @@ from kernel.trajectory import Trajectory
 
 SCHEMA = 1
 T = TypeVar("T")
+_adapters: dict[type, TypeAdapter[Any]] = {}
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,16 @@ class Cost:
             self.completion_tokens + other.completion_tokens,
             self.seconds + other.seconds,
         )
+
+    def figures(self) -> Mapping[str, float]:
+        """By name, as the trailers of a round give them."""
+        return {
+            "rollouts": self.rollouts,
+            "cached": self.cached,
+            "prompt-tokens": self.prompt_tokens,
+            "completion-tokens": self.completion_tokens,
+            "seconds": round(self.seconds, 1),
+        }
 
 
 @dataclass(frozen=True)
@@ -160,9 +171,16 @@ class Promotion:
     gains: Mapping[str, float] = field(default_factory=dict)
 
 
+def adapter(kind: type[T]) -> TypeAdapter[T]:
+    """How records of one kind are read and written; made once, since it takes a while."""
+    if kind not in _adapters:
+        _adapters[kind] = TypeAdapter(kind)
+    return _adapters[kind]
+
+
 def to_bytes(record: object) -> bytes:
     """A record as stable, readable JSON with its schema number and kind."""
-    body: Any = TypeAdapter(type(record)).dump_python(record, mode="json")
+    body: Any = adapter(type(record)).dump_python(record, mode="json")
     wrapped = {"schema": SCHEMA, "kind": type(record).__name__.lower(), **body}
     return (json.dumps(wrapped, indent=1, ensure_ascii=False) + "\n").encode()
 
@@ -182,7 +200,7 @@ def from_bytes(data: bytes, kind: type[T], name: str) -> T:
     ):
         raise ConfigError(f"{name}: not a record {label!r} of schema {SCHEMA}; {mend}")
     try:
-        return TypeAdapter(kind).validate_python(body)
+        return adapter(kind).validate_python(body)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])

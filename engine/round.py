@@ -105,7 +105,7 @@ def _is_finished(context: Context, opened: records.Opened) -> bool:
 
 def _restore(context: Context, opened: records.Opened, name: str) -> None:
     """A finished round's records come back from its commit."""
-    done = next(r for r in context.archive.rounds() if r.round == opened.round)
+    done = context.archive.round(f"r{opened.round:03d}")
     target = context.root / "round"
     if name == "evidence.json":
         shutil.rmtree(target / "briefs", ignore_errors=True)

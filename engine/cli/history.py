@@ -139,9 +139,9 @@ def described(context: Context, kind: str, oid: str) -> dict[str, Any]:
         }
     if kind == "pair":
         return {"kind": kind, **pair_facts(context, oid), "ref": archive.pair(oid).ref}
-    done = next((r for r in archive.rounds() if r.oid == oid), None)
-    if done is None:
-        raise ArchiveError(f"{oid[:12]}: not a commit of run {context.params.run!r}")
+    if kind != "round":
+        raise ArchiveError(f"{oid[:12]}: a {kind}; name a harness, checkpoint, pair or round")
+    done = archive.round(oid)
     return {
         "kind": "round",
         "commit": oid,
@@ -187,7 +187,7 @@ def pair_of(context: Context, commit: str) -> str:
     if kind == "pair":
         return oid
     if kind == "round":
-        return next(r.incumbent for r in context.archive.rounds() if r.oid == oid)
+        return context.archive.round(oid).incumbent
     if kind == "harness":
         own = [p for p in context.archive.pairs() if p.harness == oid]
         if own:

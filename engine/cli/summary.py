@@ -44,7 +44,8 @@ def summary(context: Context) -> Facts:
 
 def pair_facts(context: Context, oid: str) -> Facts:
     """A pair's hashes and figures."""
-    pair, outcome = context.archive.pair(oid), context.outcome(oid)
+    pair = context.archive.pair(oid)
+    outcome = context.outcome(pair)
     return {
         "pair": oid,
         "name": pair.label,

@@ -127,7 +127,7 @@ def _history(context: Context, incumbent: str) -> History:
         pair.oid: PairFact(pair.harness, pair.checkpoint, pair.round, outcome.scalar, outcome.timr)
         for pair in context.archive.pairs()
         if pair.round < number
-        for outcome in [context.outcome(pair.oid)]
+        for outcome in [context.outcome(pair)]
     }
     checkpoints = tuple(
         CheckpointFact(c.oid, c.round, c.method, tuple(c.sources))

@@ -31,8 +31,7 @@ async def run(context: Context) -> Opened:
 
 def _finished(context: Context, last: int) -> Opened:
     context.observer.say(f"  all {last} rounds are done; raise `rounds:` in params.yaml to go on")
-    done = context.archive.rounds()[-1]
-    before = context.archive.rounds()[-2] if last > 0 else done
+    before = context.archive.round(f"r{max(last - 1, 0):03d}")
     return Opened(last, context.params.run, before.incumbent, before.oid)
 
 
