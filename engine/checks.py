@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from engine.domains import Domain, Task
-from engine.leaks import Forbidden, leaks
+from engine.leaks import Forbidden, leaks, parsed
 from kernel import workspace
 from kernel.budget import added_lines, refusals
 from kernel.host import WorkerPool
@@ -24,7 +24,8 @@ _DEPENDENCY_FILES = frozenset(
     ["requirements.txt", "pyproject.toml", "setup.py", "setup.cfg", "package.json", "Pipfile"]
 )
 _TEXT = frozenset([".py", ".json", ".md", ".txt", ".yaml", ".yml", ".toml", ".jsonl", ".csv"])
-_MAX_BYTES = 512 * 2**10
+_MAX_BYTES = 512 * 2**10  # of one file
+_MAX_BYTES_IN_ALL = 2 * 2**20
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,10 @@ def static(
         yield "files: harness.py is missing"
     if code == before:
         yield "empty: nothing changed but notes"
+    oversized = [f"files: {problem}" for problem in _oversized(files, base)]
+    if oversized:  # nothing below need read them
+        yield from oversized
+        return
     yield from (f"files: {problem}" for problem in refusals(base, files))
     yield from (f"files: {problem}" for problem in _unwelcome(code, before))
     yield from (f"syntax: {problem}" for problem in _syntax(code))
@@ -95,17 +100,23 @@ def static(
     yield from (f"leak: {problem}" for problem in leaks(files, base, forbidden))
 
 
+def _oversized(files: Mapping[str, bytes], base: Mapping[str, bytes]) -> Iterator[str]:
+    """New and changed files, notes too, that are too large alone or together."""
+    sizes = {n: len(content) for n, content in files.items() if base.get(n) != content}
+    for name, size in sizes.items():
+        if size > _MAX_BYTES:
+            yield f"{name} is larger than {_MAX_BYTES} bytes"
+    if sum(sizes.values()) > _MAX_BYTES_IN_ALL:
+        yield f"new and changed files are larger than {_MAX_BYTES_IN_ALL} bytes in all"
+
+
 def _unwelcome(code: Mapping[str, bytes], before: Mapping[str, bytes]) -> Iterator[str]:
-    for name, content in code.items():
-        if name in before:
-            continue
+    for name in sorted(code.keys() - before.keys()):
         path = PurePosixPath(name)
         if path.name in _DEPENDENCY_FILES:
             yield f"{name} adds a dependency"
         elif path.suffix not in _TEXT:
             yield f"{name} is no kind of file that a harness needs"
-        elif len(content) > _MAX_BYTES:
-            yield f"{name} is larger than {_MAX_BYTES} bytes"
 
 
 def _syntax(code: Mapping[str, bytes]) -> Iterator[str]:
@@ -119,6 +130,8 @@ def _syntax(code: Mapping[str, bytes]) -> Iterator[str]:
             yield f"{name}:{error.lineno}: {error.msg}"
         except ValueError as error:
             yield f"{name}: {error}"
+        except (RecursionError, MemoryError):  # what the parsers raise at depth
+            yield f"{name}: nested too deep"
 
 
 def _imports(code: Mapping[str, bytes], before: Mapping[str, bytes]) -> Iterator[str]:
@@ -133,12 +146,8 @@ def _imports(code: Mapping[str, bytes], before: Mapping[str, bytes]) -> Iterator
 
 
 def _roots(content: bytes) -> set[str]:
-    try:
-        tree = ast.parse(content)
-    except (SyntaxError, ValueError):
-        return set()
     found = set()
-    for node in ast.walk(tree):
+    for node in ast.walk(parsed(content)):
         if isinstance(node, ast.Import):
             found |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -175,12 +184,8 @@ def kept_entry_points(domain: Domain, base: Mapping[str, bytes]) -> dict[str, tu
 
 def _defined(content: bytes) -> set[str]:
     """Functions, classes and ``Class.method`` names at the top of a file, imported ones too."""
-    try:
-        tree = ast.parse(content)
-    except (SyntaxError, ValueError):
-        return set()
     names = set()
-    for node in tree.body:
+    for node in parsed(content).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             names.add(node.name)
         elif isinstance(node, ast.ClassDef):

@@ -88,33 +88,51 @@ def _strings(name: str, text: str) -> Iterator[str]:
     yield from (even(line) for line in text.splitlines())
     if not name.endswith(".py"):
         return
-    for node in ast.walk(_parse(text)):
+    todo: list[ast.AST] = [parsed(text)]
+    while todo:
+        node = todo.pop()
         joined = _joined(node)
         if joined:
             yield even(joined)
+        todo += _terms(node) or ast.iter_child_nodes(node)
 
 
 def _joined(node: ast.AST) -> str:
-    """The text of a string constant, a sum of them or a list of them; '' for anything else."""
+    """The text of a string constant, or of those in a sum or a list; '' for anything else."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else ""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        left, right = _joined(node.left), _joined(node.right)
-        return left + right if left and right else ""
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
         return "".join(_joined(each) for each in node.elts)
-    return ""
+    return "".join(_joined(each) for each in _terms(node))
+
+
+def _terms(node: ast.AST) -> list[ast.AST]:
+    """What a sum adds up, in order and without sums among it (a sum may be thousands deep);
+    nothing for anything else."""
+    terms: list[ast.AST] = []
+    todo = [node] if _is_sum(node) else []
+    while todo:
+        term = todo.pop()
+        if isinstance(term, ast.BinOp) and _is_sum(term):
+            todo += [term.left, term.right]
+        else:
+            terms.append(term)
+    return terms[::-1]
+
+
+def _is_sum(node: ast.AST) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
 
 
 def _largest(name: str, text: str) -> int:
     """The constants in the largest literal of a file; for data files, their items or lines."""
     if name.endswith(".py"):
-        sizes = (_size(node) for node in ast.walk(_parse(text)))
+        sizes = (_size(node) for node in ast.walk(parsed(text)))
         return max(sizes, default=0)
     if name.endswith(".json"):
         try:
             value = json.loads(text or "[]")
-        except ValueError:
+        except (ValueError, RecursionError):
             return text.count("\n")
         return len(value) if isinstance(value, list | dict) else 1
     return 0 if name.endswith(".md") else text.count("\n")
@@ -128,8 +146,9 @@ def _size(node: ast.AST) -> int:
     return 0
 
 
-def _parse(text: str) -> ast.AST:
+def parsed(source: str | bytes) -> ast.Module:
+    """The syntax tree, an empty one for what can't be parsed: no Python, or nested too deep."""
     try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError):
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ast.Module([], [])

@@ -101,6 +101,43 @@ def test_static_gates(files, gate):
     assert gate in gates(files)
 
 
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        (changed(more__json="[" * 100_000), "syntax: more.json: nested too deep"),
+        (changed(more__json='{"a":' * 100_000), "syntax: more.json: nested too deep"),
+        (changed(more__py="x = " + "-" * 100_000 + "1\n"), "syntax: more.py: nested too deep"),
+        (changed(more__py="x = " + "1+\\\n" * 20_000 + "1\n"), "syntax: more.py: nested too deep"),
+        (changed(more__py="x" + ".y" * 50_000), "syntax: more.py: nested too deep"),
+        (
+            changed(examples__json="[" + "1,\n" * 200_000 + "1]"),
+            "files: examples.json is larger than 524288 bytes",
+        ),
+        (
+            changed(evolve_notes__md="x\n" * 300_000),
+            "files: evolve_notes.md is larger than 524288 bytes",
+        ),
+        (
+            changed(**{f"n{n}__txt": "x\n" * 250_000 for n in range(5)}),
+            "files: new and changed files are larger than 2097152 bytes in all",
+        ),
+    ],
+    ids=range(8),
+)
+def test_hostile_source_is_a_reason_and_no_crash(files, reason):
+    assert reason in list(static(files, SEED, FORBIDDEN))
+    assert kept_entry_points(DOMAIN, {"harness.py": files.get("more.py", b"")}) == {}
+
+
+def test_text_in_a_sum_thousands_deep_is_found():
+    letters = " +\n".join(repr(letter) for letter in INSTRUCTION)
+    padding = "'' +\n" * 2_000
+    body = f"X = (\n{padding}{letters}\n)\n"
+    assert "leak: more.py holds text of a validation task" in list(
+        static(changed(more__py=body), SEED, FORBIDDEN)
+    )
+
+
 def test_own_modules_kernel_and_python_may_be_imported():
     files = changed(more__py="import json\nfrom kernel.contract import ToolCall\nimport harness\n")
     assert gates(files) == set()
