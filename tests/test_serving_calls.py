@@ -119,3 +119,10 @@ def test_a_prompt_over_the_context_is_refused_at_its_exact_length(checkpoint: Pa
     ContextGuard(checkpoint, length + 10).check(messages, [], Sampling(max_tokens=10))
     with pytest.raises(ContextLengthExceeded, match=f"{length} tokens"):
         ContextGuard(checkpoint, length + 9).check(messages, [], Sampling(max_tokens=10))
+
+
+def test_a_prompt_far_over_the_context_is_refused_without_a_tokenizer(tmp_path: Path) -> None:
+    guard = ContextGuard(tmp_path / "no checkpoint", 110)
+    messages = [{"role": "user", "content": "x" * 6500}]
+    with pytest.raises(ContextLengthExceeded, match=r"65\d\d characters; 100 tokens fit"):
+        guard.check(messages, [], Sampling(max_tokens=10))

@@ -10,6 +10,7 @@ from chat_server import hang_up, refuse, reply, serving
 
 from engine.serving.client import Endpoint, OpenAIModel, Retry
 from engine.serving.process import free_port
+from engine.serving.wire import MAX_IMAGE
 from kernel.contract import (
     Completion,
     ContextLengthExceeded,
@@ -19,9 +20,14 @@ from kernel.contract import (
     Sampling,
 )
 
+
 FAST = Retry(attempts=3, base_s=0.01)
 HELLO: list[Message] = [{"role": "user", "content": "hello"}]
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+
+
+def image(url: str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url}}
 
 
 def complete(
@@ -155,6 +161,20 @@ def test_calls_left_in_the_text_are_parsed() -> None:
         {"role": "user", "content": "x", "tool_calls": [{"function": {"name": "f"}}]},
         {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{"}}]},
         {"role": "assistant", "tool_calls": [{"name": "f"}]},
+        {"role": "assistant", "tool_calls": 5},
+        {
+            "role": "assistant",
+            "tool_calls": [{"function": {"name": "f", "arguments": '{"a":' * 100_000}}],
+        },
+        {"role": "user", "content": ["text"]},
+        {"role": "user", "content": [{"type": "text"}]},
+        {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AAAA"}}]},
+        {"role": "user", "content": [image("http://169.254.169.254/latest/meta-data")]},
+        {"role": "user", "content": [image("file:///etc/passwd")]},
+        {"role": "user", "content": [image("data:text/html;base64,AAAA")]},
+        {"role": "user", "content": [image("data:image/png;base64,AAAA\nhttp://x")]},
+        {"role": "user", "content": [image("data:image/png;base64," + "A" * MAX_IMAGE)]},
+        {"role": "user", "content": [{"type": "image_url", "image_url": "data:image/png,x"}]},
         "text",
     ],
 )
@@ -163,6 +183,13 @@ def test_messages_that_nobody_could_read_never_leave(message: Any) -> None:
         with pytest.raises(RequestRefused, match=r"messages\[1\]"):
             complete(server.url, [*HELLO, message])
         assert server.requests == []
+
+
+def test_text_and_image_parts_are_sent_without_what_else_they_hold() -> None:
+    good = "data:image/png;base64,iVBORw0KGgo="
+    parts = [{"type": "text", "text": "see", "x": 1}, {**image(good), "uuid": "file:///etc"}]
+    _, [sent] = answered(reply("x"), messages=[{"role": "user", "content": parts}])
+    assert sent["messages"][0]["content"] == [{"type": "text", "text": "see"}, image(good)]
 
 
 def test_one_client_serves_several_event_loops() -> None:

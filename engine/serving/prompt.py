@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.serving.wire import outgoing, rendered_form
+from engine.serving.wire import rendered_form
 from kernel.contract import ContextLengthExceeded, Message, Sampling, ToolSchema
 
 
@@ -37,10 +37,14 @@ def token_ids(tokenizer: Any, text: str) -> list[int]:
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
+_LONGEST_TOKEN = 64  # characters; no prompt averages more
+
+
 class ContextGuard:
     """Refuses prompts over ``limit`` tokens, for servers that don't.
 
-    A byte is at least a token's worth, so short prompts pass without loading the tokenizer.
+    A byte is at least a token's worth, so short prompts pass without loading the tokenizer; those
+    far too long are refused without it, since rendering and counting them takes long.
     """
 
     def __init__(self, checkpoint: Path, limit: int) -> None:
@@ -52,9 +56,14 @@ class ContextGuard:
     ) -> None:
         """Raises ContextLengthExceeded where prompt and ``max_tokens`` don't fit."""
         room = self._limit - sampling.max_tokens
-        sent = json.dumps([outgoing(messages), list(tools)], ensure_ascii=False)
+        sent = json.dumps([rendered_form(messages), list(tools)], ensure_ascii=False)
         if len(sent.encode()) + 32 * len(messages) + 64 <= room:
             return
+        if len(sent) > _LONGEST_TOKEN * room:
+            raise ContextLengthExceeded(
+                f"the prompt has {len(sent)} characters; {room} tokens fit (context {self._limit} "
+                f"less max_tokens {sampling.max_tokens})"
+            )
         if self._tokenizer is None:
             self._tokenizer = tokenizer_of(self._checkpoint)
         length = len(token_ids(self._tokenizer, render(self._tokenizer, messages, tools, True)))

@@ -1,18 +1,23 @@
 """Chat messages as they go over the wire, and what is checked in them first.
 
 Messages come from harness code, which may be wrong: what no endpoint could accept is the
-harness's fault (``RequestRefused``), found here rather than as a server error.
+harness's fault (``RequestRefused``), found here rather than as a server error. An image must be in
+the message itself: by an address, a harness could make the server fetch whatever it likes.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from kernel.contract import Message, RequestRefused
 
 _ROLES = ("system", "user", "assistant", "tool")
+_IMAGE = re.compile(r"data:image/(png|jpeg|webp|gif);base64,[A-Za-z0-9+/]+={0,2}")
+MAX_IMAGE = 768 * 2**10
+"""Characters of an image part's URL."""
 
 
 def outgoing(messages: Sequence[Message]) -> list[Message]:
@@ -45,12 +50,14 @@ def _message(message: Any, where: str) -> Message:
     if not isinstance(message, dict) or message.get("role") not in _ROLES:
         raise RequestRefused(f"{where}: needs a role, one of {', '.join(_ROLES)}")
     content = message.get("content")
-    if not (content is None or isinstance(content, str) or _are_parts(content)):
+    if isinstance(content, list):
+        content = [_part(part, f"{where}.content[{i}]") for i, part in enumerate(content)]
+    elif not isinstance(content, str | None):
         raise RequestRefused(f"{where}.content: neither text nor a list of parts")
     sent: Message = {"role": message["role"], "content": "" if content is None else content}
     if message.get("tool_calls"):
-        if message["role"] != "assistant":
-            raise RequestRefused(f"{where}.tool_calls: only an assistant turn has tool calls")
+        if message["role"] != "assistant" or not isinstance(message["tool_calls"], list):
+            raise RequestRefused(f"{where}.tool_calls: a list, and in an assistant turn only")
         sent["tool_calls"] = [
             _call(call, f"{where}.tool_calls[{i}]") for i, call in enumerate(message["tool_calls"])
         ]
@@ -60,11 +67,19 @@ def _message(message: Any, where: str) -> Message:
     return sent
 
 
-def _are_parts(content: Any) -> bool:
-    return isinstance(content, list) and all(
-        isinstance(part, dict) and (part.get("type") != "text" or isinstance(part.get("text"), str))
-        for part in content
-    )
+def _part(part: Any, where: str) -> dict[str, Any]:
+    kind = part.get("type") if isinstance(part, dict) else None
+    if kind == "text" and isinstance(part.get("text"), str):
+        return {"type": "text", "text": part["text"]}
+    image = part.get("image_url") if kind == "image_url" else None
+    url = image.get("url") if isinstance(image, dict) else None
+    if not isinstance(url, str):
+        raise RequestRefused(f"{where}: neither a text part nor an image_url part")
+    if len(url) > MAX_IMAGE:
+        raise RequestRefused(f"{where}: an image of {len(url)} characters; {MAX_IMAGE} are allowed")
+    if not _IMAGE.fullmatch(url):
+        raise RequestRefused(f"{where}: needs a data:image/...;base64 URL (png, jpeg, webp, gif)")
+    return {"type": "image_url", "image_url": {"url": url}}
 
 
 def _call(call: Any, where: str) -> dict[str, Any]:
@@ -76,7 +91,7 @@ def _call(call: Any, where: str) -> dict[str, Any]:
     try:
         if not isinstance(json.loads(text), dict):
             raise ValueError
-    except ValueError:
+    except (ValueError, RecursionError):
         raise RequestRefused(f"{where}.function.arguments: not a JSON object") from None
     return {
         "id": str(call.get("id", "")),
