@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from engine.domains import Domain
-from engine.records import Rollout
+from engine.records import Cost, Rollout
 from kernel.mismatch import timr
 
 ADDRESSABLE = "harness-addressable"
@@ -51,7 +51,8 @@ class FailureClass:
 
 @dataclass(frozen=True)
 class Feedback:
-    """The diagnosis. ``classes`` come with the most frequent first; ids are opaque."""
+    """The diagnosis. ``classes`` come with the most frequent first; ids are opaque. ``cost`` is
+    what it took to have the rollouts."""
 
     n: int
     score: float
@@ -64,6 +65,7 @@ class Feedback:
     strata: tuple[Stratum, ...]
     classes: tuple[FailureClass, ...]
     controls: tuple[str, ...]
+    cost: Cost = field(default_factory=Cost)
 
 
 def diagnose(rollouts: Sequence[Rollout], domain: Domain) -> Feedback:

@@ -9,6 +9,8 @@ from typing import Any
 
 from engine.archive.drafts import PairDraft
 from engine.context import Context
+from engine.errors import ConfigError
+from engine.evaluation.keys import changed
 from engine.evaluation.outcome import measured
 from engine.evaluation.scheduler import Job, Scheduler
 from engine.naming import settle
@@ -38,7 +40,7 @@ async def evaluate(
 ) -> list[tuple[Outcome, list[Rollout]]]:
     """Outcomes of (harness, checkpoint) pairs, in order; one batch, so that checkpoints are
     loaded once each."""
-    setting = context.setting(split)
+    setting, recorded = context.setting(split), todays_setting(context, split)
     batches = [jobs_for(context, h, c, split, part) for h, c in pairs]
     flat = [job for batch in batches for job in batch]
     rollouts = await scheduler.many(flat, setting, title)
@@ -46,19 +48,44 @@ async def evaluate(
     results, start = [], 0
     for batch in batches:
         end = start + len(batch)
-        outcome = measured(context.domain, rollouts[start:end], keys[start:end], split)
+        outcome = measured(context.domain, rollouts[start:end], keys[start:end], recorded)
         results.append((outcome, rollouts[start:end]))
         start = end
     return results
 
 
-def archived_pair(context: Context, harness: str, checkpoint: str, before: int) -> str | None:
-    """The pair commit of this harness and checkpoint, measured on all of V in a round earlier than
-    ``before``, if there is one."""
+def archived_pair(context: Context, harness: str, checkpoint: str) -> str | None:
+    """The pair commit of this harness and checkpoint, measured on all of V in today's setting, if
+    there is one."""
+    setting = todays_setting(context)
     for pair in context.archive.pairs(harness=harness, checkpoint=checkpoint):
-        if pair.round < before:
+        if context.outcome(pair).setting == setting:
             return pair.oid
     return None
+
+
+def todays_setting(context: Context, split: str = "validation") -> Mapping[str, Any]:
+    """The setting that outcomes measured now record."""
+    return context.setting(split).recorded(context.params.executions, context.params.seed)
+
+
+def incumbent_today(context: Context) -> str:
+    """The incumbent as a pair measured in today's setting: the one that holds the title, or what
+    ``observe`` archived of it after the setting had changed.
+
+    Raises ConfigError where the setting changed since ``observe``, naming the parameters.
+    """
+    title = context.archive.pair(context.opened().incumbent)
+    recorded, today = context.outcome(title).setting, todays_setting(context)
+    if recorded == today:
+        return title.oid
+    found = archived_pair(context, title.harness, title.checkpoint)
+    if found is None:
+        raise ConfigError(
+            f"params.yaml: {', '.join(changed(recorded, today))}: not what {title.label} was "
+            "measured with; `dvc repro --force` measures it again, or restore the former value"
+        )
+    return found
 
 
 async def measure_on_validation(
@@ -68,11 +95,11 @@ async def measure_on_validation(
     named: Mapping[str, tuple[str, str]],
     title: str,
 ) -> dict[str, str]:
-    """Measure pairs on all of V and archive each; name as given -> pair commit. A pair that an
-    earlier round archived is not measured again."""
+    """Measure pairs on all of V and archive each; name as given -> pair commit. A pair that is
+    archived is not measured again, unless that was in another setting."""
     done: dict[str, str] = {}
     for name, (harness, checkpoint) in named.items():
-        known = archived_pair(context, harness, checkpoint, before=round_number)
+        known = archived_pair(context, harness, checkpoint)
         if known:
             done[name] = known
     todo = [name for name in named if name not in done]
@@ -80,11 +107,11 @@ async def measure_on_validation(
         context, scheduler, [named[name] for name in todo], "validation", title
     )
     for name, (outcome, rollouts) in zip(todo, results, strict=True):
-        done[name] = _archive(context, round_number, name, named[name], outcome, rollouts)
+        done[name] = archive_pair(context, round_number, name, named[name], outcome, rollouts)
     return done
 
 
-def _archive(
+def archive_pair(
     context: Context,
     round_number: int,
     wanted: str,

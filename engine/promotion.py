@@ -68,6 +68,8 @@ def promote(
         failed = failed_gates(domain, contender.outcome, [incumbent_outcome, *former])
         if contender.outcome.tasks != incumbent_outcome.tasks:
             failed = (*failed, "it was not measured on all of V")
+        if contender.outcome.setting != incumbent_outcome.setting:
+            failed = (*failed, "it was measured in another setting than the incumbent")
         if failed:
             refused.append(f"{contender.source}: {'; '.join(failed)}")
         elif gain <= margin:

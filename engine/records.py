@@ -68,7 +68,8 @@ class Outcome:
     """A pair measured on a task set: Ĵ_D(p) (paper eq. 2) as ``score``, TIMR (eq. 5), metrics.
 
     ``by_task`` holds the scores of each execution under opaque task ids; ``scalar`` and ``gates``
-    are the domain's objective. ``timr`` is None where there was no turn.
+    are the domain's objective. ``timr`` is None where there was no turn. ``setting`` is how it was
+    measured (limits, sampling, backend, kernel, ...): outcomes of unlike settings aren't compared.
     """
 
     split: str
@@ -83,6 +84,7 @@ class Outcome:
     by_task: Mapping[str, tuple[float, ...]]
     eval_key: str
     cost: Cost = field(default_factory=Cost)
+    setting: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -104,3 +104,9 @@ def test_an_outcome_above_the_floors_goes_before_a_better_one_that_is_not() -> N
     better = outcome(0.12, 0.1, 0.1, tasks=16)
     assert order(DOMAIN, better, []) > order(DOMAIN, honest, []), "no reference, so floors only"
     assert order(DOMAIN, honest, [honest]) > order(DOMAIN, better, [honest])
+
+
+def test_outcomes_of_another_setting_are_no_ground_for_promotion() -> None:
+    other = replace(outcome(0.9, 0.9, 0.9), setting={"limits.turns": 40})
+    done = choose(Contender("inherited", "a", other))
+    assert not done.promoted and "another setting" in done.why

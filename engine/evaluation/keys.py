@@ -49,6 +49,23 @@ class Setting:
     def fingerprint(self) -> Mapping[str, Any]:
         return {**asdict(self), "limits": {**asdict(self.limits), "extra": dict(self.limits.extra)}}
 
+    def recorded(self, executions: int, seed: int) -> Mapping[str, Any]:
+        """What makes two evaluations on the same tasks comparable, flat, by parameter."""
+        flat: dict[str, Any] = {"executions": executions, "seed": seed}
+        for name, value in self.fingerprint().items():
+            if isinstance(value, Mapping):
+                flat.update({f"{name}.{inner}": each for inner, each in value.items()})
+            else:
+                flat[name] = value
+        return flat
+
+
+def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """The parameters in which two recorded settings differ."""
+    return sorted(
+        name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
+    )
+
 
 def rollout_key(
     setting: Setting, code_id: str, weights: str, task: Task, execution: int, seed: int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from engine.domains import Domain
 from engine.evaluation.keys import evaluation_key
@@ -12,9 +13,10 @@ from kernel.mismatch import timr
 
 
 def measured(
-    domain: Domain, rollouts: Sequence[Rollout], keys: Sequence[str], split: str
+    domain: Domain, rollouts: Sequence[Rollout], keys: Sequence[str], setting: Mapping[str, Any]
 ) -> Outcome:
-    """Ĵ_D(p) = 1/(|D|·n_eval) Σ_x Σ_u s(x, τ_{x,u}), TIMR, the domain's metrics and objective."""
+    """Ĵ_D(p) = 1/(|D|·n_eval) Σ_x Σ_u s(x, τ_{x,u}), TIMR, the domain's metrics and objective;
+    ``setting`` as ``Setting.recorded`` gives it."""
     metrics = domain.metrics([(r.task, r.verdict) for r in rollouts])
     objective = domain.objective(metrics)
     by_task: dict[str, list[float]] = defaultdict(list)
@@ -22,7 +24,7 @@ def measured(
         by_task[rollout.opaque_id].append(rollout.verdict.score)
     gates = dict(objective.gates)
     return Outcome(
-        split=split,
+        split=setting["split"],
         tasks=len(by_task),
         executions=len(rollouts) // max(len(by_task), 1),
         score=sum(r.verdict.score for r in rollouts) / max(len(rollouts), 1),
@@ -39,6 +41,7 @@ def measured(
             completion_tokens=sum(r.trajectory.completion_tokens for r in rollouts),
             seconds=sum(r.trajectory.wall_s for r in rollouts),
         ),
+        setting=setting,
     )
 
 

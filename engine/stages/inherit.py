@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from engine.context import Context
 from engine.evaluation.scheduler import Scheduler
 from engine.inheritance import CheckpointFact, History, PairFact, policy
-from engine.measurement import evaluate, measure_on_validation
+from engine.measurement import evaluate, incumbent_today, measure_on_validation
 from engine.merging import Merging
 from engine.promotion import order
-from engine.records import Candidate, Edited, Inherited, Offspring, read
+from engine.records import Candidate, Edited, Inherited, Offspring, Outcome, read
 
 _POLICY_OF_MODE = {"harness-only": "seed-only", "latest-only": "latest-only"}
 
@@ -36,6 +36,7 @@ async def run(context: Context) -> Inherited:
     valid = [o for o in edited.offspring if o.status == "valid"]
     if not valid:
         return Inherited((), None, "no valid offspring: nothing to pair")
+    reference = context.outcome(incumbent_today(context))
     history = _history(context, opened.incumbent)
     merger = Merging(context, opened.round)
     drafts = [d for o in valid for d in _propose(context, history, merger, o)]
@@ -48,7 +49,7 @@ async def run(context: Context) -> Inherited:
         )
         cost = scheduler.cost
     candidates = tuple(replace(d.candidate, pair=pairs.get(d.name)) for d in drafts)
-    return Inherited(candidates, _select(context, opened.incumbent, candidates), merger.note, cost)
+    return Inherited(candidates, _select(context, reference, candidates), merger.note, cost)
 
 
 def _propose(
@@ -108,10 +109,9 @@ def _preliminary_order(context: Context, draft: _Draft) -> tuple[bool, tuple[flo
     return order(context.domain, draft.candidate.preliminary, [])
 
 
-def _select(context: Context, incumbent: str, candidates: Sequence[Candidate]) -> str | None:
+def _select(context: Context, reference: Outcome, candidates: Sequence[Candidate]) -> str | None:
     """p̄: the best measured candidate by the domain's objective; those that hold the gates
-    against the incumbent go before those that don't."""
-    reference = context.outcome(incumbent)
+    against the incumbent (``reference``) go before those that don't."""
     return max(
         (c.pair for c in candidates if c.pair),
         key=lambda pair: order(context.domain, context.outcome(pair), [reference]),

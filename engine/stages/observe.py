@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from engine.context import Context
 from engine.diagnosis import Feedback, diagnose
-from engine.measurement import evaluate
+from engine.evaluation.keys import changed
+from engine.measurement import archive_pair, archived_pair, evaluate
 
 
 async def run(context: Context) -> Feedback:
-    """The incumbent was measured when it was archived, so its rollouts come from the journal;
-    in a fresh clone they are run again."""
-    pair = context.archive.pair(context.opened().incumbent)
+    """The incumbent was measured when it was archived, so its rollouts come from the journal; in a
+    fresh clone they are run again. Where the setting has changed since, the new measurement is
+    archived beside the old one, and the round compares with that."""
+    opened = context.opened()
+    pair = context.archive.pair(opened.incumbent)
+    agent = (pair.harness, pair.checkpoint)
     async with context.scheduler() as scheduler:
-        [(_, rollouts)] = await evaluate(
-            context, scheduler, [(pair.harness, pair.checkpoint)], "validation", "incumbent on V"
+        [(outcome, rollouts)] = await evaluate(
+            context, scheduler, [agent], "validation", "incumbent on V"
         )
-    return diagnose(rollouts, context.domain)
+        cost = scheduler.cost
+    news = changed(context.outcome(pair).setting, outcome.setting)
+    if news and archived_pair(context, *agent) is None:
+        context.observer.say(f"  {', '.join(news)} changed: the incumbent is measured anew")
+        name = f"r{opened.round:03d}-incumbent"
+        archive_pair(context, opened.round, name, agent, outcome, rollouts)
+    return replace(diagnose(rollouts, context.domain), cost=cost)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 
 from engine.archive.drafts import RoundDraft
 from engine.context import Context
+from engine.diagnosis import Feedback
+from engine.measurement import incumbent_today
 from engine.promotion import Contender, promote
 from engine.records import (
     Adapted,
-    Cost,
     Edited,
     Inherited,
     Outcome,
@@ -29,17 +29,20 @@ async def run(context: Context) -> Promotion:
     opened = context.opened()
     inherited = read(context.record("candidates"), Inherited)
     adapted = read(context.record("adapted"), Adapted)
+    incumbent = incumbent_today(context)
+    reference = context.outcome(incumbent)
+    former = [context.outcome(done.incumbent) for done in context.archive.rounds()]
     contenders = [
         Contender(source, pair, context.outcome(pair))
         for source, pair in (("inherited", inherited.selected), ("adapted", adapted.pair))
-        if pair and pair != opened.incumbent
+        if pair and pair != incumbent
     ]
     promotion = promote(
         context.domain,
         opened.round,
-        opened.incumbent,
-        context.outcome(opened.incumbent),
-        [context.outcome(done.incumbent) for done in context.archive.rounds()],
+        incumbent,
+        reference,
+        [outcome for outcome in former if outcome.setting == reference.setting],
         contenders,
         context.params.promotion.margin,
     )
@@ -62,7 +65,8 @@ def _archive(
     }
     made = [o.harness for o in edited.offspring] + [c.checkpoint for c in inherited.candidates]
     others = [oid for oid in dict.fromkeys(made) if oid not in held]
-    cost = edited.cost + inherited.cost + adapted.cost
+    observed = read(context.record("feedback"), Feedback)
+    cost = observed.cost + edited.cost + inherited.cost + adapted.cost
     outcome = context.outcome(promotion.next)
     whole = {name: json.loads(context.record(name).read_bytes()) for name in _PARTS}
     whole["promotion"] = json.loads(to_bytes(promotion))
@@ -83,21 +87,10 @@ def _archive(
                 **{f"briefs/{path.name}": path.read_bytes() for path in briefs},
                 **context.pipeline_files(),
             },
-            costs=costs(cost),
+            costs=cost.figures(),
             subject=_subject(promotion, outcome),
         )
     )
-
-
-def costs(cost: Cost) -> Mapping[str, float]:
-    """The trailer figures of a cost."""
-    return {
-        "rollouts": cost.rollouts,
-        "cached": cost.cached,
-        "prompt-tokens": cost.prompt_tokens,
-        "completion-tokens": cost.completion_tokens,
-        "seconds": round(cost.seconds, 1),
-    }
 
 
 def _subject(promotion: Promotion, outcome: Outcome) -> str:
