@@ -20,7 +20,6 @@ from kernel.contract import (
     Sampling,
 )
 
-
 FAST = Retry(attempts=3, base_s=0.01)
 HELLO: list[Message] = [{"role": "user", "content": "hello"}]
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
