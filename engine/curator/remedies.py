@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_NO_ANSWER = ("answer_only", "accept_syntaxes", "retry_malformed", "system_wording")
+_NO_ANSWER = ("accept_syntaxes", "retry_malformed", "answer_only", "system_wording")
 _COMMANDS = (
     "choose_examples",
-    "room_methods",
-    "answer_only",
-    "ask_again",
-    "nearest_names",
-    "example_count",
     "arrange_examples",
+    "nearest_names",
+    "ask_again",
+    "room_methods",
+    "example_count",
+    "answer_only",
     "focus_index",
     "context_order",
     "system_wording",
@@ -51,9 +51,9 @@ _BY_CAUSE: Mapping[str, tuple[str, ...]] = {
     ),
     "accepted_infeasible": (
         "verify_commands",
-        "room_methods",
-        "focus_index",
+        "nearest_names",
         "ask_again",
+        "room_methods",
         "choose_examples",
     ),
     "rejected_feasible": _COMMANDS,
