@@ -180,8 +180,8 @@ class Limits:
 
     ``wall_s`` is the harness's own time: waiting for the model's replies isn't counted, so that a
     busy endpoint is charged to nobody. ``cpu_s`` and ``memory_bytes`` hold for all processes of
-    the rollout together, ``message_bytes`` for one message to the host, ``output_bytes`` for one
-    observation.
+    the rollout together, ``message_bytes`` for one message to the host and for all that a record
+    keeps of them (the model's replies aside), ``output_bytes`` for one observation.
     """
 
     turns: int = 20
@@ -190,6 +190,6 @@ class Limits:
     memory_bytes: int = 512 * 2**20
     tmp_bytes: int = 64 * 2**20
     processes: int = 32
-    message_bytes: int = 4 * 2**20
+    message_bytes: int = 2**20
     output_bytes: int = 256 * 2**10
     extra: Mapping[str, Any] = field(default_factory=dict)

@@ -1,5 +1,6 @@
 """Evolved code that means harm. Each test is a real process; innocents run beside it."""
 
+import json
 import os
 import secrets
 import time
@@ -267,6 +268,18 @@ def test_requests_that_never_repeat_cannot_fill_the_record():
     trajectory = play(harness(body), [text("x")], limits=limits)
     assert trajectory.end == "harness_error"
     assert "bytes in all" in trajectory.error
+
+
+def test_a_record_is_no_larger_than_a_message_may_be():
+    body = """
+    for n in range(5):
+        await model.chat([{"role": "user", "content": str(n) * 200_000}])
+    """
+    kept = play(harness(body), [text("x")])
+    assert (kept.end, kept.turns) == ("no_answer", 5)
+    more = play(harness(body.replace("range(5)", "range(6)")), [text("x")])
+    assert (more.end, more.turns) == ("harness_error", 5)
+    assert len(json.dumps(more.to_json())) < 1.1 * 2**20
 
 
 def test_calls_of_any_size_cannot_fill_the_record():

@@ -16,7 +16,7 @@ from kernel.contract import (
     Sampling,
 )
 from kernel.host import WorkerPool
-from kernel.scripted import ScriptedModel, ScriptedWorld, call, text
+from kernel.scripted import ScriptedModel, ScriptedWorld, call, malformed, text
 from kernel.trajectory import messages
 
 CHAT = 'messages = [{"role": "user", "content": instruction}]\n'
@@ -156,23 +156,47 @@ def test_an_overflow_that_never_happened_is_not_believed():
     assert play(harness(body)).end == "harness_error"
 
 
-def test_after_an_answer_calls_are_refused_and_turns_count():
+def test_after_an_answer_calls_are_refused():
     body = """
     import json
     first = await world.call("final_answer", {"value": 1})
     second = await world.call("final_answer", {"value": 2})
     look = await world.call("look", {"room": "x"})
     shell = await world.exec("ls")
-    await model.chat([])
     assert (first, shell.return_code) == ("recorded", 1)
     assert "refused" in second and "refused" in look and "refused" in shell.stderr
     raise ValueError("late")
     """
     world = ScriptedWorld(RULES)
     trajectory = play(harness(body), [text("x")], world)
-    assert (trajectory.end, trajectory.answer, trajectory.turns) == ("answered", {"value": 1}, 1)
+    assert (trajectory.end, trajectory.answer, trajectory.turns) == ("answered", {"value": 1}, 0)
     assert "late" in trajectory.error
     assert len(world.calls) == 1
+
+
+@pytest.mark.parametrize(
+    "answering",
+    [
+        'await world.call("final_answer", {"value": 1})',
+        'go(world.call("final_answer", {"value": 1})); await asyncio.sleep(0)',
+    ],
+    ids=["awaited", "in the background"],
+)
+def test_no_turn_after_the_answer_thins_the_violations_out(answering):
+    body = f"""
+    import asyncio
+    go = asyncio.ensure_future
+    await model.chat([])
+    {answering}
+    for _ in range(4):
+        await model.chat([])
+    """
+    world = ScriptedWorld(RULES)
+    steps = [malformed(), call("look", {"room": "hall"})]
+    trajectory = play(harness(body), steps, world)
+    assert (trajectory.end, trajectory.answer, trajectory.error) == ("answered", {"value": 1}, "")
+    assert (trajectory.turns, trajectory.violations) == (1, 1)
+    assert [event["kind"] for event in trajectory.events] == ["request", "reply", "call"]
 
 
 def test_a_bad_call_is_answered_with_text_and_never_reaches_the_world():
