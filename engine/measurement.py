@@ -82,8 +82,8 @@ def incumbent_today(context: Context) -> str:
     found = archived_pair(context, title.harness, title.checkpoint)
     if found is None:
         raise ConfigError(
-            f"params.yaml: {', '.join(changed(recorded, today))}: not what {title.label} was "
-            "measured with; `dvc repro --force` measures it again, or restore the former value"
+            f"{', '.join(changed(recorded, today))} changed since {title.label} was measured; "
+            "`dvc repro --force` measures it again, or restore what it was in params.yaml"
         )
     return found
 

@@ -11,6 +11,7 @@ import random
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,14 @@ def train(
     skill = json.loads((checkpoint / "skill.json").read_text())["skill"]
     write_checkpoint(out, min(1.0, skill + 0.2), mark=f"sft-{samples}-{seed}")
     return TrainReport(losses=(1.0, 0.5), samples=samples, seconds=0.3)
+
+
+def train_but_one(
+    checkpoint: Path, dataset: Path, out: Path, params: TrainParams, seed: int, progress: Any
+) -> TrainReport:
+    """As ``train``, but one sample was too long."""
+    report = train(checkpoint, dataset, out, params, seed, progress)
+    return replace(report, samples=report.samples - 1, skipped=1)
 
 
 def merge(

@@ -66,6 +66,7 @@ class Scheduler:
         self._gate = asyncio.Semaphore(concurrency)
         self._pool = WorkerPool(sandbox=sandbox)
         self._started = False
+        self._starting = asyncio.Lock()
         self.cost = Cost()
 
     async def __aenter__(self) -> Scheduler:
@@ -105,7 +106,6 @@ class Scheduler:
         """Rejection sampling (paper "Pair-specific adaptation"): for each task up to ``samples``
         rollouts, stopping at the first that the verifier accepts."""
         start = time.monotonic()
-        await self._start()
         with self._observer.bar(title, len(tasks)) as bar:
             taken = 0
 
@@ -130,6 +130,7 @@ class Scheduler:
         if key in known:
             self.cost += Cost(cached=1)
             return self._rollout(job.task, known[key])
+        await self._start()
         return self._rollout(job.task, await self._fresh(job, key, setting, None))
 
     async def _fresh(self, job: Job, key: str, setting: Setting, bar: Bar | None) -> Trajectory:
@@ -180,8 +181,12 @@ class Scheduler:
         return Rollout(opaque_id(self._secret, task), task, trajectory, verdict)
 
     async def _start(self) -> None:
-        if self._started:
-            return
+        """Once, at the first rollout that has to be run; others wait until it is done."""
+        async with self._starting:
+            if not self._started:
+                await self._start_now()
+
+    async def _start_now(self) -> None:
         self._observer.say(f"  starting the {self._server.name} server")
         try:
             await self._server.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from engine.dvc_store import name_in
 from engine.evaluation.scheduler import Scheduler
 from engine.measurement import measure_on_validation
 from engine.naming import settle
-from engine.records import Adapted, Inherited, read
+from engine.records import Adapted, Cost, Inherited, read
 
 
 @dataclass(frozen=True)
@@ -43,23 +44,30 @@ async def run(context: Context) -> Adapted:
     if selected is None:
         return Adapted(None, None, note="no selected pair: nothing to adapt")
     pair = context.archive.pair(selected)
+    # The server is stopped while weights are trained: the two don't fit one machine's memory.
     async with context.scheduler() as scheduler:
         data = await _sample(context, scheduler, pair.harness, pair.checkpoint)
-        counts = Adapted(None, None, data.sampled, data.accepted, data.replayed, len(data.samples))
-        if not data.accepted:
-            return replace(
-                counts, note="no trajectory was accepted: nothing to learn", cost=scheduler.cost
-            )
-        checkpoint, loss = _train(context, pair.harness, pair.checkpoint, data)
+        cost = scheduler.cost
+    counts = Adapted(None, None, data.sampled, data.accepted, data.replayed, cost=cost)
+    if not data.samples:
+        return replace(counts, note="no accepted trajectory to learn from")
+    start = time.monotonic()
+    trained = _train(context, pair.harness, pair.checkpoint, data)
+    cost += Cost(seconds=time.monotonic() - start)
+    named = {f"r{opened.round:03d}-adapted": (pair.harness, trained.oid)}
+    async with context.scheduler() as scheduler:
         pairs = await measure_on_validation(
-            context,
-            scheduler,
-            opened.round,
-            {f"r{opened.round:03d}-adapted": (pair.harness, checkpoint)},
-            "adapted pair on V",
+            context, scheduler, opened.round, named, "adapted pair on V"
         )
-        [adapted] = pairs.values()
-        return replace(counts, pair=adapted, checkpoint=checkpoint, loss=loss, cost=scheduler.cost)
+        cost += scheduler.cost
+    return replace(
+        counts,
+        pair=pairs[next(iter(named))],
+        checkpoint=trained.oid,
+        trained=int(trained.provenance["trained"]),
+        loss=tuple(trained.provenance["loss"]),
+        cost=cost,
+    )
 
 
 async def _sample(context: Context, scheduler: Scheduler, harness: str, checkpoint: str) -> _Data:
@@ -107,10 +115,8 @@ def _dataset_path(context: Context, checkpoint: Checkpoint) -> Path:
     return path if path.exists() else context.dvc.materialise(dvc, path)
 
 
-def _train(
-    context: Context, harness: str, checkpoint: str, data: _Data
-) -> tuple[str, tuple[float, ...]]:
-    """The archived checkpoint θ⁺ and its loss curve; a training that is archived isn't repeated."""
+def _train(context: Context, harness: str, checkpoint: str, data: _Data) -> Checkpoint:
+    """The archived checkpoint θ⁺; a training that is archived isn't repeated."""
     archive, params = context.archive, context.params.adaptation
     settings = TrainParams(
         learning_rate=params.learning_rate,
@@ -122,7 +128,7 @@ def _train(
     mark = ((checkpoint,), harness, data.dvc, asdict(settings))
     settled = settle(f"r{number:03d}-sft", own, lambda c: _mark(c) == mark)
     if settled.known is not None:
-        return settled.known.oid, tuple(settled.known.provenance["loss"])
+        return settled.known
     name = settled.name
     stored, report = _trained(context, name, archive.checkpoint(checkpoint), data, settings)
     draft = CheckpointDraft(
@@ -136,11 +142,11 @@ def _train(
         dvc=stored.dvc_text,
         provenance=_provenance(data, settings, report),
         card=f"# {name}\n\nOne epoch of full-parameter SFT of {checkpoint[:12]} on "
-        f"{len(data.samples)} verifier-accepted trajectories ({data.replayed} replayed), sampled "
-        f"under harness {harness[:12]}.\n",
-        subject=f"Adapt {name}: SFT on {len(data.samples)} accepted trajectories",
+        f"{report.samples} conversations of verifier-accepted trajectories ({data.accepted} new, "
+        f"{data.replayed} replayed), sampled under harness {harness[:12]}.\n",
+        subject=f"Adapt {name}: SFT on {report.samples} accepted conversations",
     )
-    return archive.record_checkpoint(draft), tuple(report.losses)
+    return archive.checkpoint(archive.record_checkpoint(draft))
 
 
 def _mark(made: Checkpoint) -> tuple[object, ...]:
@@ -159,12 +165,13 @@ def _trained(
 ) -> tuple[Stored, TrainReport]:
     store, out = context.checkpoints, context.root / ".coevo" / "training" / name
     shutil.rmtree(out, ignore_errors=True)
-    with context.observer.bar(f"SFT on {len(data.samples)} trajectories", len(data.samples)) as bar:
+    count = len(data.samples)
+    with context.observer.bar(f"SFT on {count} conversations", count) as bar:
         seen = 0
 
         def progress(done: int, total: int, loss: float) -> None:
             nonlocal seen
-            samples = round(done / max(total, 1) * len(data.samples))
+            samples = round(done / max(total, 1) * count)
             bar.advance(samples - seen, note=f"loss {loss:.3f}")
             seen = samples
 
@@ -186,7 +193,8 @@ def _provenance(data: _Data, settings: TrainParams, report: TrainReport) -> dict
         "sampled": data.sampled,
         "accepted": data.accepted,
         "replayed": data.replayed,
-        "trained": len(data.samples),
+        "trained": report.samples,
+        "skipped": report.skipped,
         "settings": asdict(settings),
         "loss": list(report.losses),
     }

@@ -7,6 +7,7 @@ list is measured on all of V (paper "Model Inheritance", eq. 9-12).
 from __future__ import annotations
 
 import string
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -16,7 +17,7 @@ from engine.inheritance import CheckpointFact, History, PairFact, policy
 from engine.measurement import evaluate, incumbent_today, measure_on_validation
 from engine.merging import Merging
 from engine.promotion import order
-from engine.records import Candidate, Edited, Inherited, Offspring, Outcome, read
+from engine.records import Candidate, Cost, Edited, Inherited, Offspring, Outcome, read
 
 _POLICY_OF_MODE = {"harness-only": "seed-only", "latest-only": "latest-only"}
 
@@ -38,8 +39,9 @@ async def run(context: Context) -> Inherited:
         return Inherited((), None, "no valid offspring: nothing to pair")
     reference = context.outcome(incumbent_today(context))
     history = _history(context, opened.incumbent)
-    merger = Merging(context, opened.round)
+    start, merger = time.monotonic(), Merging(context, opened.round)
     drafts = [d for o in valid for d in _propose(context, history, merger, o)]
+    merging = Cost(seconds=time.monotonic() - start)
     async with context.scheduler() as scheduler:
         drafts = await _preliminary(context, scheduler, drafts)
         short = drafts[: context.params.inheritance.shortlist]
@@ -47,7 +49,7 @@ async def run(context: Context) -> Inherited:
         pairs = await measure_on_validation(
             context, scheduler, opened.round, named, f"{len(short)} candidates on V"
         )
-        cost = scheduler.cost
+        cost = merging + scheduler.cost
     candidates = tuple(replace(d.candidate, pair=pairs.get(d.name)) for d in drafts)
     return Inherited(candidates, _select(context, reference, candidates), merger.note, cost)
 

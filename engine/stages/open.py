@@ -49,6 +49,7 @@ async def _round_zero(context: Context) -> None:
     async with context.scheduler() as scheduler:
         named = {"r000-seed": (harness, checkpoint)}
         pairs = await measure_on_validation(context, scheduler, 0, named, "seed pair on V")
+        cost = scheduler.cost
     pair = pairs["r000-seed"]
     outcome = context.outcome(pair)
     archive.notes_rebuild()
@@ -65,7 +66,7 @@ async def _round_zero(context: Context) -> None:
                 "metrics.json": metrics_bytes(0, outcome),
                 **context.pipeline_files(),
             },
-            costs={},
+            costs=cost.figures(),
             subject=f"Round 0: seed pair, score {outcome.score:.3f}",
         )
     )
