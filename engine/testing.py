@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
-from engine.context import Context
+from engine.context import FIRST_ROUND, Context
 from engine.measurement import as_json, evaluate
 from engine.records import Outcome
+from engine.replaying import as_of
 from engine.statistics import Difference, paired_bootstrap
 
 SPLIT = "test"
@@ -25,20 +28,30 @@ class TestResult:
 
 
 async def test_pair(context: Context, pair_oid: str) -> TestResult:
-    """Measure a pair, and the seed pair beside it, on the test split; archive the use of it."""
-    seed_oid = context.archive.rounds()[0].incumbent
-    both = [context.archive.pair(pair_oid), context.archive.pair(seed_oid)]
-    async with context.scheduler() as scheduler:
+    """Measure a pair, and the seed pair beside it, on the test split, both with the parameters of
+    the pair's round; archive the use of it."""
+    pair = context.archive.pair(pair_oid)
+    seed_pair = context.archive.pair(context.archive.round(FIRST_ROUND).incumbent)
+    then = as_of(context, pair.round)
+    async with then.scheduler() as scheduler:
         (outcome, _), (seed, _) = await evaluate(
-            context, scheduler, [(p.harness, p.checkpoint) for p in both], SPLIT, "test split"
+            then,
+            scheduler,
+            [(p.harness, p.checkpoint) for p in (pair, seed_pair)],
+            SPLIT,
+            "test split",
         )
     tasks = sorted(outcome.by_task)
-    difference = paired_bootstrap(
-        [seed.by_task[task][0] for task in tasks], [outcome.by_task[task][0] for task in tasks]
-    )
+    difference = paired_bootstrap(_scores(seed, tasks), _scores(outcome, tasks))
     commit = context.archive.record_test(
-        pair=pair_oid,
-        outcome={"outcome": as_json(outcome), "seed": as_json(seed)},
-        subject=f"Test {both[0].label}: score {outcome.score:.3f}",
+        pair=pair.oid,
+        outcome={**as_json(outcome), "seed_pair": {"pair": seed_pair.oid, **as_json(seed)}},
+        subject=f"Test {pair.label}: score {outcome.score:.3f}",
+        eval_key=outcome.eval_key,
     )
-    return TestResult(pair_oid, outcome, seed_oid, seed, difference, commit)
+    return TestResult(pair.oid, outcome, seed_pair.oid, seed, difference, commit)
+
+
+def _scores(outcome: Outcome, tasks: Sequence[str]) -> list[float]:
+    """Each task's mean over its executions."""
+    return [fmean(outcome.by_task[task]) for task in tasks]

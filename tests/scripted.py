@@ -56,6 +56,12 @@ class ScriptedServer:
         return ScriptedChat(skill, digest, self._latency, self._log, self._left)
 
 
+class OtherServer(ScriptedServer):
+    """The same answers, but who knows: another backend."""
+
+    fingerprint = "other"
+
+
 class ScriptedChat:
     """Answers switch instructions rightly for a share ``skill`` of instructions."""
 

@@ -81,7 +81,12 @@ def test_facts_come_as_json(one_round: RunRepository, command: tuple[str, ...]) 
 
 def test_replay_and_test_as_json(one_round: RunRepository, tmp_path: Path) -> None:
     run = one_round.copied(tmp_path / "base")
-    assert json.loads(run.ok("coevo", "replay", "r001-k1", "--json"))["equal"]
+    pairs = [
+        p for p in json.loads(run.ok("coevo", "pairs", "--json")) if p["harness_name"] == "r001-k1"
+    ]
+    replayed = json.loads(run.ok("coevo", "replay", "r001-k1", "--json"))
+    assert [each["pair"] for each in replayed] == [pair["pair"] for pair in pairs]
+    assert all(each["equal"] and each["changed"] == [] for each in replayed)
     tested = json.loads(run.ok("coevo", "test", "evo/evolution", "--json"))
     assert tested["outcome"]["tasks"] == 10
 

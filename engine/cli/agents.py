@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 
 from engine.agent import check_out
-from engine.cli.history import pair_of
+from engine.cli.history import pair_of, pairs_of
 from engine.cli.options import context_here, json_option, print_json, run_option
 from engine.context import require_started
 from engine.measurement import as_json as record_json
 from engine.pushing import push as push_run
+from engine.replaying import Replay
 from engine.replaying import replay as replay_pair
 from engine.statistics import Difference
 from engine.testing import test_pair
@@ -23,27 +24,36 @@ from engine.testing import test_pair
 @run_option
 @json_option
 def replay(commit: str, run: str | None, as_json: bool) -> None:
-    """Run a pair again from its commit and compare, task by task (a harness or a round stands for
-    its pair). Exit code 0 where the two are equal or the difference's interval holds zero.
+    """Run a pair again from its commit and compare, task by task (a round stands for its incumbent,
+    a harness for all its pairs; its JSON is a list). Exit code 0 where the two are equal or, unless
+    serving is reproducible, the difference's interval holds zero.
 
     \b
     coevo replay evo/evolution
     """
     context = context_here(run, quiet=as_json)
     with context.archive.lock():
-        result = asyncio.run(replay_pair(context, pair_of(context, commit)))
+        pairs = pairs_of(context, commit)
+        results = [asyncio.run(replay_pair(context, pair)) for pair in pairs]
     if as_json:
-        print_json({**record_json(result), "equal": result.equal})
+        facts = [{**record_json(result), "equal": result.equal} for result in results]
+        print_json(facts if context.archive.resolve(commit).kind == "harness" else facts[0])
     else:
-        changed = {name: both for name, both in result.tasks.items() if both[0] != both[1]}
-        for name, (recorded, new) in result.tasks.items():
-            click.echo(f"{name}  {recorded:.3f}  {new:.3f}" + ("  *" if name in changed else ""))
-        click.echo(
-            f"{result.name}: recorded {result.recorded.score:.3f}, new {result.new.score:.3f}; "
-            + ("equal task by task" if result.equal else _interval(result.difference))
-        )
-    if not result.equal and result.difference.certain:
+        for result in results:
+            _show(result)
+    if not all(result.confirmed for result in results):
         raise SystemExit(1)
+
+
+def _show(result: Replay) -> None:
+    for name, (recorded, new) in result.tasks.items():
+        click.echo(f"{name}  {recorded:.3f}  {new:.3f}" + ("" if recorded == new else "  *"))
+    click.echo(
+        f"{result.name}: recorded {result.recorded.score:.3f}, new {result.new.score:.3f}; "
+        + ("equal task by task" if result.equal else _interval(result.difference))
+    )
+    if result.changed:
+        click.echo(f"not measured alike: {', '.join(result.changed)} changed since")
 
 
 @click.command()

@@ -183,15 +183,19 @@ def harness_of(context: Context, commit: str) -> str:
 
 def pair_of(context: Context, commit: str) -> str:
     """The pair that a commit is; for a round its incumbent, for a harness its best pair."""
+    return max(pairs_of(context, commit), key=lambda pair: context.outcome(pair).scalar)
+
+
+def pairs_of(context: Context, commit: str) -> list[str]:
+    """The pair that a commit is; for a round its incumbent, for a harness all its pairs."""
     kind, oid = context.archive.resolve(commit)
     if kind == "pair":
-        return oid
+        return [oid]
     if kind == "round":
-        return context.archive.round(oid).incumbent
-    if kind == "harness":
-        own = [p for p in context.archive.pairs() if p.harness == oid]
-        if own:
-            return str(max(own, key=lambda p: float(p.outcome["scalar"])).oid)
+        return [context.archive.round(oid).incumbent]
+    own = context.archive.pairs(harness=oid) if kind == "harness" else []
+    if own:
+        return [pair.oid for pair in own]
     raise ArchiveError(f"{commit}: a {kind} with no measured pair; `coevo pairs` lists the pairs")
 
 
