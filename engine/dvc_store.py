@@ -3,12 +3,16 @@
 The archive keeps that text in its commits, so no ``.dvc`` file has to lie in the work tree: data
 goes to the cache by DVC's own data layer and comes back from there, or from the default remote.
 Nothing here takes DVC's repository lock, so all of it works inside a running ``dvc repro``.
+
+A text, and the list of a folder's files that it leads to, may come from a stranger's clone: hashes
+and names are checked before they become paths.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +26,8 @@ from engine.errors import DataError
 if TYPE_CHECKING:
     from dvc.repo import Repo
     from dvc_data.hashfile.hash_info import HashInfo
+
+_MD5 = re.compile(r"[0-9a-f]{32}(\.dir)?")
 
 
 class DvcStore:
@@ -111,6 +117,8 @@ class DvcStore:
         wanted = {_hash_info(text) for text in dvc_texts}
         with self._repo() as repo:
             target = self._remote(repo, "push", remote)
+            for each in wanted:
+                _has(repo.cache.local, each)  # raises where a folder's list leads elsewhere
             result = transfer(repo.cache.local, target, wanted, shallow=False)
         if result.failed:
             raise DataError(
@@ -148,23 +156,55 @@ class DvcStore:
 
 
 def name_in(dvc_text: str) -> str:
-    """The file or folder name that a ``.dvc`` text gives."""
-    [out] = yaml.safe_load(dvc_text)["outs"]
-    return str(out["path"])
+    """The file or folder name that a ``.dvc`` text gives. Raises DataError for any other text."""
+    return _read(dvc_text)[1]
 
 
 def _hash_info(dvc_text: str) -> HashInfo:
     from dvc_data.hashfile.hash_info import HashInfo
 
-    [out] = yaml.safe_load(dvc_text)["outs"]
-    return HashInfo("md5", out["md5"])
+    return HashInfo("md5", _read(dvc_text)[0])
+
+
+def _read(dvc_text: str) -> tuple[str, str]:
+    """The hash and the name in a ``.dvc`` text."""
+    try:
+        [out] = yaml.safe_load(dvc_text)["outs"]
+        value, name = out["md5"], out["path"]
+    except (yaml.YAMLError, KeyError, TypeError, ValueError, RecursionError):
+        value, name = None, None
+    if not (isinstance(value, str) and _MD5.fullmatch(value) and _plain(name)):
+        raise DataError(
+            f"a .dvc text that names no MD5 or no plain file ({dvc_text[:100]!r}); the archive it "
+            "stands in is broken or forged, clone it again from a source you trust"
+        )
+    return value, name
+
+
+def _plain(name: object) -> bool:
+    """Whether ``name`` is one component of a path that stays where it is put."""
+    return (
+        isinstance(name, str)
+        and name not in ("", ".", "..")
+        and name.isprintable()
+        and not set(name) & set("/\\")
+    )
 
 
 def _files(cache: Any, folder: HashInfo) -> list[HashInfo]:
-    """What a folder in the cache is made of."""
+    """What a folder in the cache is made of. Raises DataError for files outside it."""
     from dvc_data.hashfile.tree import Tree
 
-    return [entry for _, _, entry in Tree.load(cache, folder) if entry is not None]
+    entries = []
+    for key, _, entry in Tree.load(cache, folder):
+        value = entry.value if entry is not None else None
+        if not (all(map(_plain, key)) and _MD5.fullmatch(value or "")):
+            raise DataError(
+                f"{folder.value}: its list has a file {'/'.join(key)!r} of hash {value!r}, outside "
+                "the folder or the cache; it is forged, get it from a source you trust"
+            )
+        entries.append(entry)
+    return entries
 
 
 def _has(cache: Any, wanted: HashInfo) -> bool:

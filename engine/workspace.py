@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from engine.errors import DataError
+from kernel import workspace
 
 _SKIPPED = {"__pycache__", ".git", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
 
@@ -28,7 +29,12 @@ def read_workspace(folder: Path) -> Mapping[str, bytes]:
 
 
 def write_workspace(files: Mapping[str, bytes], folder: Path) -> None:
-    """Write ``files`` below ``folder``, which must not exist or be empty."""
+    """Write ``files`` below ``folder``, which must not exist or be empty. Raises DataError,
+    before it writes anything, for a name that leads out of it."""
+    try:
+        workspace.code(files)
+    except ValueError as error:
+        raise DataError(f"{folder}: a harness with an unsafe file name: {error}") from None
     for name, data in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,8 @@ def code(files: Mapping[str, bytes]) -> dict[str, bytes]:
     """The workspace without notes and report. Raises ValueError for a path that leaves it."""
     for name in files:
         path = PurePosixPath(name)
-        if not name or path.is_absolute() or ".." in path.parts or str(path) != name:
+        unsafe = not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name
+        if unsafe or str(path) != name:
             raise ValueError(f"{name!r} is no plain relative path")
     return {name: content for name, content in files.items() if name not in NOTES}
 

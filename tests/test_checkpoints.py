@@ -1,6 +1,7 @@
 """Checkpoints in DVC's cache and remotes: what comes back is what went in, or an error."""
 
 import hashlib
+import json
 import shutil
 import subprocess
 import zipfile
@@ -8,9 +9,10 @@ from pathlib import Path
 
 import pico
 import pytest
+import yaml
 
 from engine.checkpoints import CheckpointStore, digest
-from engine.dvc_store import DvcStore
+from engine.dvc_store import DvcStore, name_in
 from engine.errors import CheckpointError, DataError
 from engine.smollm2 import GGUF, unpack
 
@@ -63,6 +65,73 @@ def test_a_fresh_clone_pulls_what_was_pushed_and_only_that(seed: Path, tmp_path:
     assert digest(path) == kept.digest
     with pytest.raises(DataError, match="not on the remote; whoever has the run"):
         DvcStore(clone).materialise(unsent, clone / "other")
+
+
+GOOD = "0" * 32
+
+
+@pytest.mark.parametrize(
+    ("md5", "name"),
+    [
+        ("../../../victim", "data"),
+        ("/etc/passwd", "data"),
+        (GOOD + "/../x", "data"),
+        (GOOD + "\n", "data"),
+        (GOOD.replace("0", "A"), "data"),
+        (5, "data"),
+        (GOOD, "../data"),
+        (GOOD, "/data"),
+        (GOOD, ".."),
+        (GOOD, ""),
+        (GOOD, "a\\b"),
+        (GOOD, None),
+    ],
+)
+def test_a_text_that_leads_elsewhere_is_refused(tmp_path: Path, md5: object, name: object) -> None:
+    root = repository(tmp_path / "run")
+    (root / "victim").write_text("mine")
+    text = yaml.safe_dump({"outs": [{"md5": md5, "path": name}]})
+    for act in (name_in, lambda each: DvcStore(root).materialise(each, root / "data")):
+        with pytest.raises(DataError, match="no MD5 or no plain file"):
+            act(text)
+    assert (root / "victim").read_text() == "mine" and not (root / "data").exists()
+
+
+@pytest.mark.parametrize("text", ["", "outs: 3", "outs: []", "outs: [{}]", "{", "[" * 5_000])
+def test_a_text_of_another_shape_is_refused(text: str) -> None:
+    with pytest.raises(DataError, match="no MD5 or no plain file"):
+        name_in(text)
+
+
+@pytest.mark.parametrize(
+    ("md5", "path"),
+    [(None, "../escaped"), (None, "a/../../escaped"), ("../../../../../victim", "file")],
+)
+@pytest.mark.parametrize("place", ["run/.dvc/cache", "remote"])
+def test_a_forged_list_of_files_writes_and_removes_nothing(
+    tmp_path: Path, md5: str | None, path: str, place: str
+) -> None:
+    remote = tmp_path / "remote"
+    root = repository(tmp_path / "run", remote)
+    (root / "victim").write_text("mine")
+    (root / "file").write_text("evil")
+    held = DvcStore(root).add(root / "file")
+    entry = {"md5": md5 or yaml.safe_load(held)["outs"][0]["md5"], "relpath": path}
+    listing = json.dumps([entry]).encode()
+    value = hashlib.md5(listing).hexdigest()
+    listed = tmp_path / place / "files" / "md5" / value[:2] / f"{value[2:]}.dir"
+    listed.parent.mkdir(parents=True, exist_ok=True)
+    listed.write_bytes(listing)
+    text = yaml.safe_dump({"outs": [{"md5": f"{value}.dir", "path": "data"}]})
+    for act in (
+        lambda: DvcStore(root).materialise(text, root / "sub" / "data"),
+        lambda: DvcStore(root).push([text]),
+    ):
+        with pytest.raises(DataError, match="forged"):
+            act()
+    assert (root / "victim").read_text() == "mine"
+    assert not list(tmp_path.rglob("escaped")) and not (root / "sub").exists()
+    assert list(remote.rglob("*.dir")) == [listed] * (place == "remote")
 
 
 def test_without_a_remote_the_mend_is_said(seed: Path, tmp_path: Path) -> None:
