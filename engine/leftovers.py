@@ -16,11 +16,19 @@ from engine.archive import process
 SCRATCH = ("training", "merging", "seeding")
 """Folders below ``.coevo`` that belong to a stage at work; logs in them are kept."""
 
-_PLACES = (
-    ".*", "round/.*", "round/briefs/.*", "checkpoints/.*",
-    ".coevo/.*", ".coevo/splits/*/.*", ".coevo/datasets/*/.*", ".coevo/rollouts/*/.*",
-)  # fmt: skip
-_PARTIAL = re.compile(r"\..+\.(\d+)")
+_NAMES = {
+    ".": r"metrics\.json|plots\.json",
+    "round": r"\w+\.json",
+    "round/briefs": r"[\w-]+\.json",
+    "checkpoints": r"[0-9a-f]{12}",
+    ".coevo": r"secret",
+    ".coevo/splits/*": r"\w+\.jsonl",
+    ".coevo/datasets/*": r"[0-9a-f]{12}\.jsonl",
+    ".coevo/rollouts/*": r"[\w-]+\.jsonl",
+}
+"""What the engine writes by way of ``.NAME.PID``, folder by folder: nothing else that is called
+alike (a user's ``.env.2024``) is touched."""
+
 _CACHE_AGE_S = 3600.0
 
 
@@ -47,9 +55,10 @@ def _scratch(root: Path) -> Iterator[Path]:
 
 def _partial(root: Path) -> Iterator[Path]:
     """``.NAME.PID`` files and folders that were to become NAME, of processes that are no more."""
-    for place in _PLACES:
-        for path in root.glob(place):
-            found = _PARTIAL.fullmatch(path.name)
+    for folder, names in _NAMES.items():
+        own = re.compile(rf"\.(?:{names})\.(\d+)")
+        for path in root.glob(f"{folder}/.*"):
+            found = own.fullmatch(path.name)
             if found and not process.running(int(found[1])):
                 yield path
 
