@@ -66,6 +66,8 @@ class CheckpointStore:
             (folder / "README.md").write_text("# checkpoint\n")
         name = digest(folder)
         target = self._path(name)
+        if target.exists() and folder != target and digest(target) != name:
+            shutil.rmtree(target)  # truncated or changed since; what is added is the same, whole
         if not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
             folder.replace(target)

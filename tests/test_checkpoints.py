@@ -53,6 +53,19 @@ def test_a_seed_folder_is_copied_named_by_digest_and_found_again(
     assert digest(store(root).path(stored.digest, stored.dvc_text)) == before
 
 
+def test_what_is_added_again_replaces_a_folder_that_was_truncated(
+    seed: Path, tmp_path: Path
+) -> None:
+    root = repository(tmp_path / "run")
+    stored = store(root).seed(str(seed))
+    weights = stored.path / "model.safetensors"
+    weights.unlink()
+    weights.write_bytes(b"short")
+    again = store(root).seed(str(seed))
+    assert again.dvc_text == stored.dvc_text
+    assert digest(again.path) == again.digest == stored.digest
+
+
 def test_a_fresh_clone_pulls_what_was_pushed_and_only_that(seed: Path, tmp_path: Path) -> None:
     remote = tmp_path / "remote"
     root = repository(tmp_path / "run", remote)
