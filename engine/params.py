@@ -9,6 +9,7 @@ import difflib
 import os
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -155,6 +156,11 @@ class Params(_Section):
         if self.inheritance.preliminary > self.splits.validation:
             raise ValueError(
                 "inheritance.preliminary is larger than splits.validation; make it smaller"
+            )
+        if self.serving.base_url and "@" in urlsplit(self.serving.base_url).netloc:
+            raise ValueError(
+                "serving.base_url holds a user or key, which would enter git; put the key into a "
+                "variable and name that in serving.api_key_env"
             )
         if self.serving.backend == "external" and not self.serving.base_url:
             raise ValueError("serving.base_url is needed with serving.backend: external")

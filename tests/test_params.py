@@ -27,6 +27,8 @@ def test_an_empty_file_is_the_default() -> None:
         ("a: [", "not YAML"),
         ("inheritance: {preliminary: 99}\nsplits: {validation: 10}", "preliminary is larger than"),
         ("serving: {backend: external}", "serving.base_url is needed"),
+        ("serving: {base_url: 'http://me:k3y@host/v1'}", "serving.base_url holds a user or key"),
+        ("serving: {base_url: 'http://k3y@host/v1'}", "serving.api_key_env"),
     ],
 )
 def test_a_mistake_is_named(text: str, said: str) -> None:
@@ -34,6 +36,13 @@ def test_a_mistake_is_named(text: str, said: str) -> None:
         parse(text, "params.yaml")
     assert str(error.value).startswith("params.yaml: ")
     assert said in str(error.value)
+
+
+def test_a_key_in_the_base_url_is_not_shown() -> None:
+    with pytest.raises(ConfigError) as error:
+        parse("serving: {base_url: 'http://me:k3y@host/v1'}", "params.yaml")
+    assert "k3y" not in str(error.value)
+    assert parse("serving: {base_url: 'http://host/v1?at=@'}", "params.yaml").serving.base_url
 
 
 def test_a_missing_file_and_a_missing_repository_are_named(tmp_path: Path) -> None:
