@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 import shutil
 import sys
 from dataclasses import asdict
@@ -14,20 +15,23 @@ import kernel.host
 from engine.context import Context
 from engine.domains import Task
 from engine.domains.registry import domain as find_domain
-from engine.errors import ConfigError, DataError, ModelError
+from engine.errors import CoevoError, ConfigError, DataError, ModelError, SandboxError
 from engine.params import Params
+from engine.replaying import as_of
 from engine.serving import server as make_server
 from engine.workspace import read_workspace, write_workspace
 from kernel.contract import ModelUnavailable
+from kernel.sandbox import SandboxUnavailable, WorkerLost
 
 _RUN = """#!/bin/sh
 # Serves the checkpoint beside this script and answers one instruction in the world of world.json.
-exec "{python}" -m engine.agent "$(dirname "$0")" "$@"
+exec {python} -P -m engine.agent "$(dirname -- "$0")" "$@"
 """
 
 
 def check_out(context: Context, pair_oid: str, folder: Path) -> None:
-    """Write an archived pair below ``folder``. Raises ConfigError where that isn't empty."""
+    """Write an archived pair below ``folder``, with the parameters that its round was run with.
+    Raises ConfigError where that isn't empty."""
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError(f"{folder}: not empty; name a new or empty folder")
     pair = context.archive.pair(pair_oid)
@@ -39,25 +43,26 @@ def check_out(context: Context, pair_oid: str, folder: Path) -> None:
     settings = {
         "pair": pair_oid,
         "weights": agent.weights,
-        "params": context.params.model_dump(mode="json"),
+        "params": as_of(context, pair.round).params.model_dump(mode="json"),
     }
     (folder / "agent.json").write_text(json.dumps(settings, indent=1) + "\n")
     (folder / "world.json").write_text(json.dumps(asdict(task), indent=1) + "\n")
     script = folder / "run.sh"
-    script.write_text(_RUN.format(python=sys.executable))
+    script.write_text(_RUN.format(python=shlex.quote(sys.executable)))
     script.chmod(0o755)
 
 
 async def answer(folder: Path, instruction: str) -> Any:
-    """Serve the agent in ``folder`` and run it once. Raises DataError for a folder that is none."""
+    """Serve the agent in ``folder`` and run it once. Raises DataError for a folder that is none,
+    ModelError and SandboxError where it can't be run here."""
     try:
         settings = json.loads((folder / "agent.json").read_text())
         task = Task(**json.loads((folder / "world.json").read_text()))
-    except (OSError, ValueError, TypeError) as error:
+        params, weights = Params.model_validate(settings["params"]), settings["weights"]
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise DataError(
             f"{folder}: not a checked-out agent ({error}); `coevo use` makes one"
         ) from None
-    params = Params.model_validate(settings["params"])
     domain = find_domain(params.domain)
     task = domain.practice(task, instruction or task.instruction)
     server = make_server(params.serving, folder.resolve() / ".coevo")
@@ -67,7 +72,7 @@ async def answer(folder: Path, instruction: str) -> Any:
             trajectory = await pool.run(
                 read_workspace(folder / "harness"),
                 task.instruction,
-                server.model(folder.resolve() / "checkpoint", settings["weights"]),
+                server.model(folder.resolve() / "checkpoint", weights),
                 domain.world(task),
                 params.limits.limits(domain.turn_limit),
                 params.sampling.sampling(),
@@ -75,10 +80,27 @@ async def answer(folder: Path, instruction: str) -> Any:
             )
     except ModelUnavailable as error:
         raise ModelError(str(error)) from None
+    except (SandboxUnavailable, WorkerLost) as error:
+        raise SandboxError(
+            f"no sandbox works here ({error}); install bubblewrap, or set `sandbox` to `none` in "
+            f"{folder / 'agent.json'} to run evolved code unconfined"
+        ) from None
     finally:
         await server.stop()
     return trajectory.answer if trajectory.answer is not None else f"({trajectory.end})"
 
 
+def main(folder: str, *words: str) -> int:
+    """What ``run.sh`` does: print the answer, or one line that says why there is none."""
+    try:
+        print(asyncio.run(answer(Path(folder), " ".join(words))))
+    except CoevoError as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
 if __name__ == "__main__":
-    print(asyncio.run(answer(Path(sys.argv[1]), " ".join(sys.argv[2:]))))
+    sys.exit(main(*sys.argv[1:]))
