@@ -110,7 +110,7 @@ class VllmServer:
         found = shutil.which(self._program)
         if found is None:
             raise ModelError(
-                f"{self._program}: not installed; `pip install 'coevo[gpu]'`, or set "
+                f"{self._program}: not installed; `pip install vllm` (it needs a GPU), or set "
                 "serving.backend: embedded"
             )
         return found

@@ -1,0 +1,66 @@
+"""What the package says of itself: what it needs, what it offers, what a run repository ignores."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+from test_layering import FILES, imports
+
+from engine.cli import cli
+from engine.repository import template
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {plain(re.split(r"[^\w.-]", each)[0]) for each in requirements}
+
+
+def plain(name: str) -> str:
+    return name.lower().replace("_", "-")
+
+
+def test_whatever_is_imported_is_declared() -> None:
+    declared = names([*PROJECT["dependencies"], *EXTRAS["embedded"]])
+    own = {"engine", "kernel", "mechanisms"} | set(sys.stdlib_module_names)
+    providers = packages_distributions()
+    for path in FILES:
+        for root in {name.partition(".")[0] for name in imports(path)} - own:
+            distributions = {plain(each) for each in providers.get(root, [])}
+            assert distributions & declared, f"{path.name} imports {root}"
+
+
+def test_an_extra_or_command_that_a_text_names_exists() -> None:
+    text = "\n".join(
+        path.read_text("utf-8")
+        for path in [*FILES, *ROOT.glob("docs/*.md"), ROOT / "README.md", ROOT / "pyproject.toml"]
+    )
+    assert set(re.findall(r"coevo\[([\w,]+)\]", text)) <= set(EXTRAS)
+    commands = set(re.findall(r"`coevo ([a-z][a-z-]*)", text))
+    assert commands and commands <= set(cli.commands), commands - set(cli.commands)
+
+
+def test_a_run_repository_ignores_what_the_project_does_for_a_run_but_not_the_lock(
+    tmp_path: Path,
+) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / ".gitignore").write_text(template("gitignore"), "utf-8")
+    ignored = [".coevo/x", "round/x", "checkpoints/x", "metrics.json", "plots.json", ".venv/x"]
+    ignored.append("mine/__pycache__/x.pyc")
+    kept = ["dvc.lock", "dvc.yaml", "params.yaml", "data/round/x", "data/metrics.json"]
+    for folder in (tmp_path, ROOT):
+        done = subprocess.run(
+            ["git", "check-ignore", "--no-index", *ignored, *kept],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.splitlines() == ignored
