@@ -15,7 +15,7 @@ from engine.checkpoints import CheckpointStore
 from engine.domains import Domain, Task
 from engine.domains.registry import domain as find_domain
 from engine.dvc_store import DvcStore
-from engine.errors import ArchiveError
+from engine.errors import ArchiveError, DataError
 from engine.evaluation.journal import Journal
 from engine.evaluation.keys import Setting
 from engine.evaluation.scheduler import Agent, Scheduler
@@ -30,12 +30,14 @@ FIRST_ROUND = "r000"
 
 @dataclass
 class Context:
-    """One engine on one run repository. Made by ``open_context``; heavy parts load when asked."""
+    """One engine on one run repository. Made by ``open_context``; heavy parts load when asked.
+    ``readable`` are the splits that it gives out: the test split only to ``engine.testing``."""
 
     root: Path
     params: Params
     archive: Archive
     observer: Observer
+    readable: frozenset[str] = frozenset({"train", "validation"})
 
     @cached_property
     def domain(self) -> Domain:
@@ -91,7 +93,9 @@ class Context:
         return {}
 
     def split(self, name: str) -> splits.Split:
-        """A frozen split; the test split is only ever asked for by ``engine.testing``."""
+        """A frozen split. Raises DataError for one that isn't ``readable`` here."""
+        if name not in self.readable:
+            raise DataError(f"the {name} split is closed to rounds; only `coevo test` reads it")
         if name not in self._loaded:
             self._loaded[name] = splits.load(
                 self.root, self.params.run, name, self.frozen, self.dvc

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from engine.context import FIRST_ROUND, Context
@@ -33,6 +33,7 @@ async def test_pair(context: Context, pair_oid: str) -> TestResult:
     pair = context.archive.pair(pair_oid)
     seed_pair = context.archive.pair(context.archive.round(FIRST_ROUND).incumbent)
     then = as_of(context, pair.round)
+    then = replace(then, readable=then.readable | {SPLIT})
     async with then.scheduler() as scheduler:
         (outcome, _), (seed, _) = await evaluate(
             then,

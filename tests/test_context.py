@@ -6,6 +6,7 @@ import pytest
 from runs import RunRepository
 
 from engine.context import Context, open_context
+from engine.errors import DataError
 from engine.observer import Silent
 from engine.params import load
 from engine.records import Outcome, adapter
@@ -25,3 +26,10 @@ def test_an_outcome_is_had_by_hash_and_by_entry(context: Context) -> None:
 
 def test_the_seed_checkpoint_is_that_of_round_zero(context: Context) -> None:
     assert context.archive.checkpoint(context.seed_checkpoint()).label == "r000-seed"
+
+
+def test_the_test_split_is_closed_to_rounds(context: Context) -> None:
+    assert len(context.tasks("validation")) == 12
+    for ask in (context.split, context.tasks):
+        with pytest.raises(DataError, match="only `coevo test` reads it"):
+            ask("test")

@@ -88,6 +88,8 @@ def test_only_testing_asks_for_the_test_split(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith((".tasks", ".split")):
             assert not any(getattr(arg, "value", None) == "test" for arg in node.args)
+        if isinstance(node, ast.keyword):
+            assert node.arg != "readable", "only testing opens a split"
 
 
 @pytest.mark.parametrize("path", FILES, ids=module)
