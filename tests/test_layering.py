@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FILES = [p for p in (*ROOT.glob("engine/**/*.py"), *ROOT.glob("kernel/**/*.py"))]
+FILES = [*ROOT.glob("engine/**/*.py"), *ROOT.glob("kernel/**/*.py")]
 
 HEAVY = {"torch", "transformers", "mergekit", "dvc", "openai", "vllm", "ray", "swift", "git"}
 """Imported at call time, in the file that wraps each."""
@@ -99,7 +99,7 @@ def test_files_have_one_subject(path: Path) -> None:
 
 def test_the_command_line_starts_light() -> None:
     """`coevo --help` loads no heavy library."""
-    code = "import sys, engine.cli; print(sorted(set(sys.modules) & set(%r)))" % sorted(HEAVY)
+    code = f"import sys, engine.cli; print(sorted(set(sys.modules) & set({sorted(HEAVY)})))"
     out = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
