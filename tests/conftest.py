@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -19,6 +20,14 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("HOME", str(home))
         patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _interruptible() -> None:
+    """Started in the background, a shell ignores interrupts, and every process below inherits it:
+    then nothing that the tests interrupt would stop."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
