@@ -8,24 +8,16 @@ from pathlib import Path
 from engine.errors import DataError
 from kernel import workspace
 
-_SKIPPED = {"__pycache__", ".git", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
-
 
 def read_workspace(folder: Path) -> Mapping[str, bytes]:
     """All files below ``folder`` by relative path. Raises DataError where there is no harness.py,
     or where a link or a special file stands in it."""
     if not (folder / "harness.py").is_file():
         raise DataError(f"{folder}: no harness.py, so no harness workspace")
-    files: dict[str, bytes] = {}
-    for path in sorted(folder.rglob("*")):
-        relative = path.relative_to(folder)
-        if _SKIPPED & set(relative.parts):
-            continue
-        if path.is_symlink() or not (path.is_file() or path.is_dir()):
-            raise DataError(f"{path}: a harness workspace holds plain files only")
-        if path.is_file():
-            files[relative.as_posix()] = path.read_bytes()
-    return files
+    try:
+        return workspace.read(folder)
+    except ValueError as error:
+        raise DataError(f"{folder}: {error}; a harness workspace holds plain files only") from None
 
 
 def write_workspace(files: Mapping[str, bytes], folder: Path) -> None:
