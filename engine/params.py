@@ -98,10 +98,12 @@ class CuratorParams(_Section):
 
 
 class InheritanceParams(_Section):
-    """Candidates: ``preliminary`` tasks of V to rank proposals, ``shortlist`` measured on V."""
+    """At most ``proposals`` checkpoints for each offspring, ``merges`` of them mixtures;
+    ``preliminary`` tasks of V rank these candidates, ``shortlist`` of them are measured on V."""
 
     kind: str = "embedded"
     merger: str = "mergekit"
+    proposals: int = Field(2, ge=1)
     preliminary: int = Field(16, ge=1)
     shortlist: int = Field(4, ge=1)
     merges: int = Field(1, ge=0)

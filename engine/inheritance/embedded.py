@@ -8,13 +8,14 @@ from engine.inheritance import CheckpointFact, History, PairFact, Proposal
 
 
 class EmbeddedPolicy:
-    """Selections first, then mixtures of the checkpoints with the best outcomes."""
+    """The incumbent's checkpoint, then mixtures of the checkpoints with the best outcomes, then
+    what else has shown something: a short list still holds one of the first two kinds."""
 
     def propose(
         self, history: History, base: str, merges: int, density: float, normalize: bool
     ) -> Sequence[Proposal]:
-        selected = self._selections(history, base)
-        return [*selected, *self._mixtures(history, merges, density, normalize)]
+        incumbent, *others = self._selections(history, base)
+        return [incumbent, *self._mixtures(history, merges, density, normalize), *others]
 
     def _selections(self, history: History, base: str) -> list[Proposal]:
         reasons: dict[str, str] = {history.incumbent.checkpoint: "the incumbent's checkpoint"}

@@ -5,20 +5,18 @@ keeps them for all that follow, so a model id here names the checkpoint *and* th
 ``path@sampling``: another sampling is another id and starts its own batching. The revision behind
 ``@`` means nothing for a folder, and every reply repeats the id, which proves who answered.
 
-Its paged attention on a CPU computes each step densely over the keys of all requests in flight,
-so few at once are faster than many (docs/decisions has the figures): ``parallel`` requests run,
-the others wait in the client.
+``parallel`` requests run at once (docs/decisions has the figures), the others wait in the client.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 import sys
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +37,7 @@ class Options:
     """``serving.options`` of this backend. ``kv_tokens`` is the room for keys and values of all
     requests in flight; ``block`` the granularity at which prefixes are shared, in tokens."""
 
-    parallel: int = 4
+    parallel: int = 12
     threads: int = 0
     dtype: str = "auto"
     kv_tokens: int = 32768
@@ -110,12 +108,12 @@ class EmbeddedServer:
         return EmbeddedModel(self, path, _context(path, self._params.context))
 
     def _command(self, port: int) -> list[str]:
-        program = Path(sys.executable).with_name("transformers")
-        found = str(program) if program.exists() else shutil.which("transformers")
-        if found is None:
+        if find_spec("transformers") is None:
             raise ModelError("`transformers` isn't installed; `pip install 'coevo[embedded]'`")
         o = self._options
-        command = [found, "serve", "--device", "cpu", "--host", "127.0.0.1", "--port", str(port)]
+        # -P: a folder called engine where the user stands is not ours.
+        command = [sys.executable, "-P", "-m", "engine.serving.segments", "serve"]
+        command += ["--device", "cpu", "--host", "127.0.0.1", "--port", str(port)]
         command += ["--dtype", o.dtype, "--model-timeout", "3600"]
         if self._params.reproducible:
             return command

@@ -65,6 +65,8 @@ def _propose(
     )
     drafts: list[_Draft] = []
     for proposal in proposals:
+        if len(drafts) == inheritance.proposals:
+            break
         checkpoint = proposal.single or merger.checkpoint(proposal)
         if checkpoint is None or checkpoint in {d.candidate.checkpoint for d in drafts}:
             continue
