@@ -40,6 +40,15 @@ def failed_gates(
     return tuple(failed)
 
 
+def gain_over(domain: Domain, outcome: Outcome, reference: Outcome) -> float:
+    """What ``outcome`` gains: in the objective's scalar or, where the domain names figures of
+    which one must improve, in that of them that gained most."""
+    ours = domain.objective(outcome.metrics).improves
+    theirs = domain.objective(reference.metrics).improves
+    gains = [value - theirs[name] for name, value in ours.items() if name in theirs]
+    return max(gains, default=outcome.scalar - reference.scalar)
+
+
 def order(
     domain: Domain, outcome: Outcome, references: Sequence[Outcome]
 ) -> tuple[bool, tuple[float, float]]:
@@ -63,7 +72,7 @@ def promote(
     refused: list[str] = []
     eligible: list[Contender] = []
     for contender in contenders:
-        gain = contender.outcome.scalar - incumbent_outcome.scalar
+        gain = gain_over(domain, contender.outcome, incumbent_outcome)
         gains[contender.source] = gain
         failed = failed_gates(domain, contender.outcome, [incumbent_outcome, *former])
         if contender.outcome.tasks != incumbent_outcome.tasks:

@@ -31,7 +31,8 @@ class Verdict:
     """What the verifier says of one answer.
 
     ``score`` is in [0, 1]; ``accepted`` decides rejection sampling; ``counts`` are the additive
-    figures that ``Domain.metrics`` sums; ``failure`` is a short class name, '' when right.
+    figures that ``Domain.metrics`` sums; ``failure`` is a short class name, '' when right. In an
+    evaluation the host adds ``turns``, its own count of the model's, to ``counts``.
     """
 
     score: float
@@ -46,13 +47,15 @@ class Objective:
 
     ``gates`` maps a gate's name to its value; ``tolerance`` says how far each may fall below the
     incumbent's (and below the best the run ever promoted). ``floors`` are values that a gate must
-    exceed whatever the incumbent has.
+    exceed whatever the incumbent has. Where ``improves`` is not empty, a gain is one of any of its
+    figures (more is better) over the incumbent's, not of ``scalar``, which still ranks.
     """
 
     scalar: float
     gates: Mapping[str, float]
     tolerance: Mapping[str, float] = field(default_factory=dict)
     floors: Mapping[str, float] = field(default_factory=dict)
+    improves: Mapping[str, float] = field(default_factory=dict)
 
 
 class Splits(Protocol):

@@ -8,7 +8,10 @@ from engine.domains import Domain
 from engine.errors import ConfigError
 from engine.seams import find
 
-DOMAINS = {"smart_home": "engine.domains.smart_home:DOMAIN"}
+DOMAINS = {
+    "smart_home": "engine.domains.smart_home:DOMAIN",
+    "rbac_sql": "engine.domains.rbac_sql.domain:DOMAIN",
+}
 
 
 def domain(name: str) -> Domain:

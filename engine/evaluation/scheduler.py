@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -98,7 +98,7 @@ class Scheduler:
                     for i, done in zip(part, await _together(work), strict=True):
                         found[i] = done
         self.cost += Cost(seconds=time.monotonic() - start)
-        return [self._rollout(job.task, found[i]) for i, job in enumerate(jobs)]
+        return [await self._rollout(job.task, found[i]) for i, job in enumerate(jobs)]
 
     async def until_accepted(
         self, agent: Agent, tasks: Sequence[Task], setting: Setting, samples: int, title: str
@@ -129,9 +129,9 @@ class Scheduler:
         known = self._journal.get([key]) if self._journal is not None else {}
         if key in known:
             self.cost += Cost(cached=1)
-            return self._rollout(job.task, known[key])
+            return await self._rollout(job.task, known[key])
         await self._start()
-        return self._rollout(job.task, await self._fresh(job, key, setting, None))
+        return await self._rollout(job.task, await self._fresh(job, key, setting, None))
 
     async def _fresh(self, job: Job, key: str, setting: Setting, bar: Bar | None) -> Trajectory:
         async with self._gate:
@@ -176,8 +176,10 @@ class Scheduler:
         """The journal keys of ``jobs``."""
         return [self._key(job, setting) for job in jobs]
 
-    def _rollout(self, task: Task, trajectory: Trajectory) -> Rollout:
-        verdict = self._domain.verify(task, trajectory.answer)
+    async def _rollout(self, task: Task, trajectory: Trajectory) -> Rollout:
+        """Verified in a thread: a verifier may run what the model wrote, and rollouts go on."""
+        verdict = await asyncio.to_thread(self._domain.verify, task, trajectory.answer)
+        verdict = replace(verdict, counts={**verdict.counts, "turns": float(trajectory.turns)})
         return Rollout(opaque_id(self._secret, task), task, trajectory, verdict)
 
     async def _start(self) -> None:
