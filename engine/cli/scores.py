@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from engine.cli.options import json_option, print_json
+from engine.domains.rbac_sql.offline import score as score_rbac_sql
 from engine.domains.smart_home.offline import score as score_smart_home
 
 
@@ -45,6 +46,47 @@ def smart_home(data: Path, predictions: Path, gold: Path | None, as_json: bool) 
         _line(name, figures)
     if "unflagged" in report:
         _line("unflagged", report["unflagged"])
+
+
+@score.command("rbac_sql")
+@click.option(
+    "--data",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Folder with items.jsonl, policies.json and databases/.",
+)
+@click.option(
+    "--predictions",
+    required=True,
+    type=click.Path(path_type=Path),
+    help='JSON lines {"id": …, "access_granted": true, "sql": "…"}; a missing id is unanswered. '
+    '"route": "rule" or "llm" in every line gives the rates of rules and model.',
+)
+@click.option("--all", "everything", is_flag=True, help="Items without a checked database too.")
+@click.option("--skip-bad-rows", is_flag=True, help="Count and list malformed rows, and go on.")
+@json_option
+def rbac_sql(
+    data: Path, predictions: Path, everything: bool, skip_bad_rows: bool, as_json: bool
+) -> None:
+    """Safe-EX, AC-F1, Safe-Deny, violations and refusals, outcome by outcome.
+
+    \b
+    coevo score rbac_sql --data ~/spider_rbac --predictions answers.jsonl --json
+    """
+    found = score_rbac_sql(data, predictions, everything=everything, skip_bad_rows=skip_bad_rows)
+    for line in found.skipped:
+        click.echo(f"skipped: {line}", err=True)
+    report = found.to_json()
+    if skip_bad_rows:
+        report["skipped"] = len(found.skipped)
+    if as_json:
+        print_json(report)
+        return
+    for name, value in report.items():
+        if name == "outcomes":
+            value = ", ".join(f"{outcome} {count}" for outcome, count in value.items())
+        shown = f"{value:.4f}" if isinstance(value, float) else "n/a" if value is None else value
+        click.echo(f"{name:<18} {shown}")
 
 
 def _line(name: str, figures: dict[str, Any]) -> None:

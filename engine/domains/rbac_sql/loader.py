@@ -34,13 +34,14 @@ _GET = (
 
 @dataclass(frozen=True)
 class Folder:
-    """What a folder holds: its items, the source of each database they need, and one line for
-    each bad row that was skipped."""
+    """What a folder holds: its items, the source of each database they need, one line for each
+    bad row that was skipped, and the ids of the rows that are no items here."""
 
     path: Path
     items: Sequence[Item]
     sources: Mapping[str, Source]
     skipped: Sequence[str] = ()
+    left_out: frozenset[str] = frozenset()
 
 
 def load(data: Path, seed: int, sizes: Mapping[str, int]) -> TaskSplits:
@@ -72,21 +73,27 @@ def read(data: Path, *, everything: bool = False, skip_bad_rows: bool = False) -
     items: dict[str, Item] = {}
     sources: dict[str, Source] = {}
     skipped: list[str] = []
+    left_out: set[str] = set()
     for where, line in _lines(data / ITEMS):
+        row: Mapping[str, Any] = {}
         try:
-            item = parse_item(_object(line, where), where)
-            if item.id in items:
+            row = _object(line, where)
+            item = parse_item(row, where)
+            if item.id in items or item.id in left_out:
                 raise fault(where, "id", "an id not used before in this file", item.id)
-            if item.usable or everything:
-                if item.database not in sources:
-                    sources[item.database] = _source(data, item.database, policies, where)
-                _check_role(item, sources[item.database], where)
-                items[item.id] = item
+            if not (item.usable or everything):
+                left_out.add(item.id)
+                continue
+            if item.database not in sources:
+                sources[item.database] = _source(data, item.database, policies, where)
+            _check_role(item, sources[item.database], where)
+            items[item.id] = item
         except DataError as error:
             if not skip_bad_rows:
                 raise
             skipped.append(str(error))
-    return Folder(data, list(items.values()), sources, skipped)
+            left_out.add(str(row.get("id")))
+    return Folder(data, list(items.values()), sources, skipped, frozenset(left_out - items.keys()))
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
