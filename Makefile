@@ -19,8 +19,7 @@ $(VENV)/installed: pyproject.toml
 	touch $@
 
 round: install ## run one round of co-evolution in this clone (again: the next round)
-	dvc repro
-	coevo status
+	coevo run
 
 run: install ## run three rounds
 	coevo run --rounds 3
