@@ -5,6 +5,8 @@
     python benchmarks/climb.py --out ~/climb --data ~/homebench   # with the real rows' beside
 
 Each run is a run repository of its own below ``--out``; a broken-off one goes on where it stopped.
+An ablation has the tasks of the full method's run of its seed, and takes from that run's journal the
+rollouts that both would do (its time is what it took beyond these).
 The baseline of every ratio is the seed pair, measured on the same test tasks in the same run.
 """
 
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -62,6 +65,7 @@ def run(plan: Plan, out: Path, overrides: dict[str, Any]) -> dict[str, Any]:
     if not (folder / "params.yaml").exists():
         data = ["--data", str(plan.data)] if plan.data else []
         coevo(out, "init", plan.name, *data)
+        _share(out / f"coevo-s{plan.seed}" / ".coevo", folder / ".coevo", plan)
         params = yaml.safe_load((folder / "params.yaml").read_text())
         params |= {"mode": plan.mode, "seed": plan.seed, "rounds": ROUNDS} | overrides
         (folder / "params.yaml").write_text(yaml.safe_dump(params, sort_keys=False))
@@ -77,6 +81,15 @@ def run(plan: Plan, out: Path, overrides: dict[str, Any]) -> dict[str, Any]:
     }
     result.write_text(json.dumps(facts, indent=1))
     return facts
+
+
+def _share(source: Path, target: Path, plan: Plan) -> None:
+    """Give an ablation the secret that generated tasks come from, and what is measured on them."""
+    if plan.mode != "coevo" and (source / "secret").exists():
+        (target / "journal").mkdir(parents=True)
+        shutil.copy2(source / "secret", target / "secret")
+        for journal in (source / "journal").iterdir():
+            shutil.copy2(journal, target / "journal" / journal.name)
 
 
 def _finished(folder: Path) -> int:

@@ -162,9 +162,12 @@ def _spelled(name: str, arguments: str) -> str:
 
 class Conversation(NamedTuple):
     """One growing history with its last reply; ``train`` has a flag per assistant message: whether
-    the model wrote it in this rollout, without a violation, and the harness carried it out as
-    written. What a harness mended was accepted by the verifier, but is not what the model said:
-    teaching it would teach the mistake."""
+    it is taught.
+
+    Taught is what the model wrote in this rollout, without a violation, and the harness carried
+    out as written. Where the harness mended the rollout's last turn, the reply is the call as it
+    was carried out: that is what the verifier judged, while the model's own words were a mistake.
+    """
 
     messages: list[Message]
     tools: list[ToolSchema]
@@ -187,7 +190,28 @@ def conversations(trajectory: Trajectory) -> list[Conversation]:
                 break
         else:
             open_.append([turn])
-    return [_conversation(chain) for chain in open_]
+    made = [_conversation(chain) for chain in open_]
+    # Of several conversations none alone led to the last call.
+    mended = _mended(trajectory, open_[0][-1]) if len(open_) == 1 else None
+    if mended is None:
+        return made
+    [only] = made
+    return [only._replace(messages=[*only.messages[:-1], mended], train=[*only.train[:-1], True])]
+
+
+def _mended(trajectory: Trajectory, last: Turn) -> Message | None:
+    """The last turn's reply as the harness carried it out; None where it did so as written, or
+    did something else (another tool, two calls)."""
+    if last.carried_out and not last.violation:
+        return None
+    calls = [event for event in trajectory.events if event["kind"] == "call"]
+    asked = [call["function"]["name"] for call in last.reply.get("tool_calls") or ()]
+    if not calls or calls[-1]["turn"] != last.number + 1 or asked not in ([], [calls[-1]["name"]]):
+        return None
+    arguments = json.dumps(calls[-1]["arguments"], ensure_ascii=False)
+    function = {"name": calls[-1]["name"], "arguments": arguments}
+    call = {"id": f"call_{last.number}", "type": "function", "function": function}
+    return {"role": "assistant", "content": "", "tool_calls": [call]}
 
 
 def _conversation(chain: list[Turn]) -> Conversation:

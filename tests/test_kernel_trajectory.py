@@ -96,21 +96,54 @@ def test_a_rewritten_history_is_a_conversation_of_its_own():
     assert [item.messages[0] for item in conversations(refused)] == [short]
 
 
-def test_a_call_that_the_harness_changed_is_not_taught():
-    user = {"role": "user", "content": "u"}
+USER = {"role": "user", "content": "u"}
 
-    def asked(commands):
-        function = {"name": "final_answer", "arguments": json.dumps({"commands": commands})}
-        return [{"id": "c", "type": "function", "function": function}]
 
-    def carried_out(wrote, submitted):
-        said = {**reply(0, ""), "message": {"role": "assistant", "tool_calls": asked(wrote)}}
-        trajectory = record([([user], [])], [said])
-        call = {"kind": "call", "turn": 1, "name": "final_answer", "observation": "recorded"}
-        events = (*trajectory.events, {**call, "arguments": {"commands": submitted}})
-        (conversation,) = conversations(replace(trajectory, events=events))
-        return conversation.train == [True]
+def call(turn: int, commands: str, name: str = "final_answer") -> dict:
+    arguments = {"commands": commands}
+    return {
+        "kind": "call", "turn": turn, "name": name, "arguments": arguments, "observation": "ok",
+    }  # fmt: skip
 
-    assert carried_out("{a.b.c(1)}", "{a.b.c(1)}")
-    assert carried_out("{a.b.c(1), d}", "{a.b.c(1),d}"), "white space apart"
-    assert not carried_out("{nonsense}", "{error_input}")
+
+def asking(turn: int, commands: str, violation: str = "") -> dict:
+    """A reply with one call; one without, where it is malformed."""
+    function = {"name": "final_answer", "arguments": json.dumps({"commands": commands})}
+    message = {
+        "role": "assistant", "content": "",
+        "tool_calls": [{"id": "c", "type": "function", "function": function}],
+    }  # fmt: skip
+    said = reply(turn, commands, violation)
+    return said if violation else {**said, "message": message}
+
+
+def taught(requests, replies, *calls) -> list[str]:
+    """The taught replies: the commands of a call, or the text."""
+    trajectory = record(requests, replies)
+    made = conversations(replace(trajectory, events=(*trajectory.events, *calls)))
+    found = []
+    for conversation in made:
+        said = [m for m in conversation.messages if m["role"] == "assistant"]
+        for message, train in zip(said, conversation.train, strict=True):
+            asked = [c["function"]["arguments"] for c in message.get("tool_calls", ())]
+            if train:
+                found.append(json.loads(asked[0])["commands"] if asked else message["content"])
+    return found
+
+
+def test_the_last_call_is_taught_as_it_was_carried_out():
+    once = [([USER], [])]
+    assert taught(once, [asking(0, "{a.b(1), d}")], call(1, "{a.b(1),d}")) == ["{a.b(1), d}"]
+    assert taught(once, [asking(0, "{nonsense}")], call(1, "{error_input}")) == ["{error_input}"]
+    assert taught(once, [asking(0, "<x", "malformed")], call(1, "{d}")) == ["{d}"]
+
+
+def test_what_the_last_call_does_not_show_is_not_taught():
+    once, apart = [([USER], [])], [([USER], []), ([{**USER, "content": "v"}], [])]
+    assert taught(once, [asking(0, "{x}")], call(1, "{d}", "inspect_home")) == [], "another tool"
+    assert taught(once, [asking(0, "{x}")], call(0, "{d}")) == [], "a call before the turn"
+    assert taught(once, [asking(0, "{x}")]) == [], "nothing was carried out"
+    parts = [asking(0, "{a}"), asking(1, "{b}")]
+    assert taught(apart, parts, call(2, "{a,b}")) == [], "an answer to two conversations"
+    grown = [([USER], []), ([USER, parts[0]["message"], {"role": "tool", "content": "no"}], [])]
+    assert taught(grown, parts, call(2, "{c}")) == ["{c}"], "the mistake before it is not"
