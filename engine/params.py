@@ -137,6 +137,7 @@ class Params(_Section):
     mode: Literal["coevo", "harness-only", "model-only", "latest-only"] = "coevo"
     domain: str = "smart_home"
     data: str | None = None
+    skip_bad_rows: bool = False
     seed: int = 0
     rounds: int = Field(10, ge=1)
     offspring: int = Field(4, ge=1)

@@ -1,4 +1,4 @@
-"""The frozen splits of a run: made once, kept by DVC, never in git.
+"""The splits of a run: made once, frozen, kept by DVC, never in git.
 
 Each split is its own file, so that a round can read training and validation tasks without ever
 opening the test split, which only ``coevo test`` asks for.
@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import inspect
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from engine.domains import Domain, Task
+from engine.domains import Domain, Splits, Task
 from engine.dvc_store import DvcStore
-from engine.errors import DataError
+from engine.errors import ConfigError, DataError
+from engine.overlap import require_disjoint
 from engine.params import Params
 from engine.records import write_bytes
 
@@ -34,10 +36,21 @@ class FrozenSplit:
 
 @dataclass(frozen=True)
 class FrozenSplits:
-    """What round 0 records of the splits. ``salted`` says that generated tasks used a secret."""
+    """What round 0 records of the splits, and how many malformed rows were left out of them."""
 
     splits: Mapping[str, FrozenSplit]
     source: str
+    skipped: int = 0
+
+
+@dataclass(frozen=True)
+class Made:
+    """Splits that aren't frozen yet, where they come from (``generated`` or a folder), and a line
+    for each malformed row left out of them."""
+
+    parts: Mapping[str, Sequence[Task]]
+    source: str
+    skipped: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -59,20 +72,43 @@ def secret(root: Path) -> bytes:
     return path.read_bytes()
 
 
-def freeze(root: Path, params: Params, domain: Domain, dvc: DvcStore) -> FrozenSplits:
-    """Make the splits, check that they are disjoint by id and by content, hand them to DVC."""
+def make(root: Path, params: Params, domain: Domain) -> Made:
+    """The splits that ``params`` ask for. Nothing is written but the secret of generated ones.
+
+    Raises DataError for data that is missing or malformed, ConfigError where rows are to be
+    skipped and the domain's loader can't.
+    """
     sizes = params.splits.model_dump()
     if params.data:
         source = str(params.data)
-        splits = domain.load((root / params.data).resolve(), params.seed, sizes)
+        load_from: Callable[..., Splits] = domain.load
+        options = _skipping(domain) if params.skip_bad_rows else {}
+        splits = load_from((root / params.data).resolve(), params.seed, sizes, **options)
     else:
         source = "generated"
         splits = domain.generate(secret(root).hex(), params.seed, sizes)
     parts = {name: list(getattr(splits, name)) for name in NAMES}
+    return Made(parts, source, tuple(getattr(splits, "skipped", ())))
+
+
+def _skipping(domain: Domain) -> Mapping[str, bool]:
+    if "skip_bad_rows" not in inspect.signature(domain.load).parameters:
+        raise ConfigError(
+            f"skip_bad_rows: the loader of domain {domain.name} can't leave rows out; "
+            "set it to false and mend the row that the error then names"
+        )
+    return {"skip_bad_rows": True}
+
+
+def freeze(root: Path, params: Params, made: Made, dvc: DvcStore) -> FrozenSplits:
+    """Check that the splits are disjoint by id, content and group, and hand them to DVC.
+
+    Raises DataError where they aren't.
+    """
+    require_disjoint(made.parts)
     salt = hmac.new(secret(root), params.run.encode(), hashlib.sha256).hexdigest()
-    _check_disjoint(parts)
     frozen = {}
-    for name, tasks in parts.items():
+    for name, tasks in made.parts.items():
         path = split_path(root, params.run, name)
         lines = [{"salt": salt}, *(asdict(task) for task in tasks)]
         data = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
@@ -80,7 +116,7 @@ def freeze(root: Path, params: Params, domain: Domain, dvc: DvcStore) -> FrozenS
         frozen[name] = FrozenSplit(
             dvc.add(path), hashlib.sha256(data.encode()).hexdigest(), len(tasks)
         )
-    return FrozenSplits(frozen, source)
+    return FrozenSplits(frozen, made.source, len(made.skipped))
 
 
 def split_path(root: Path, run: str, name: str) -> Path:
@@ -105,17 +141,3 @@ def load(root: Path, run: str, name: str, frozen: FrozenSplits, dvc: DvcStore) -
     return Split(
         [Task(**json.loads(line)) for line in lines], bytes.fromhex(json.loads(header)["salt"])
     )
-
-
-def _check_disjoint(parts: Mapping[str, Sequence[Task]]) -> None:
-    for kind in ("id", "content"):
-        owner: dict[str, str] = {}
-        for name, tasks in parts.items():
-            for task in tasks:
-                mark = getattr(task, kind)
-                before = owner.setdefault(mark, name)
-                if before != name:
-                    raise DataError(
-                        f"task {task.id}: its {kind} stands in {before} and in {name}; "
-                        "splits must be disjoint"
-                    )

@@ -9,7 +9,7 @@ from types import FrameType
 
 import click
 
-from engine.cli import agents, doctor, history, runs, scores
+from engine.cli import agents, data, doctor, history, runs, scores
 from engine.errors import CoevoError
 
 
@@ -32,6 +32,7 @@ for command in (
     *history.COMMANDS,
     *agents.COMMANDS,
     *scores.COMMANDS,
+    *data.COMMANDS,
     *doctor.COMMANDS,
 ):
     cli.add_command(command)

@@ -14,8 +14,10 @@ from kernel.contract import HostWorld
 class Task:
     """One problem. ``public`` reaches the harness; ``private`` (labels) never leaves the host.
 
-    ``content`` is what makes two tasks the same problem (splits are disjoint by it); ``strata``
-    groups tasks in a diagnosis. All values are JSON-able.
+    ``content`` is what makes two tasks the same problem (splits are disjoint by it): text, not a
+    digest, so that near duplicates can be seen, best as ``setting|instruction``. ``strata`` groups
+    tasks in a diagnosis. Tasks of one ``group`` never stand in two splits ('': it is in none). All
+    values are JSON-able.
     """
 
     id: str
@@ -24,6 +26,7 @@ class Task:
     private: Mapping[str, Any]
     content: str
     strata: Mapping[str, str] = field(default_factory=dict)
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,11 @@ class Domain(Protocol):
     direction: str
 
     def load(self, data: Path, seed: int, sizes: Mapping[str, int]) -> Splits:
-        """Splits from real files. Raises DataError naming file, line and field."""
+        """Splits from real files. Raises DataError naming file, line and field.
+
+        A domain that can leave malformed rows out also takes ``skip_bad_rows: bool = False``; the
+        splits it returns then have ``skipped``, one line for each row with what is wrong where.
+        """
         ...
 
     def generate(self, salt: str, seed: int, sizes: Mapping[str, int]) -> Splits:

@@ -18,11 +18,12 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class TaskSplits:
-    """The three task sets of a run."""
+    """The three task sets of a run. ``skipped`` has a line for each malformed row left out."""
 
     train: Sequence[Task] = ()
     validation: Sequence[Task] = ()
     test: Sequence[Task] = ()
+    skipped: Sequence[str] = ()
 
 
 def checked_sizes(sizes: Mapping[str, int]) -> dict[str, int]:

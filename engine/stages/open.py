@@ -39,7 +39,12 @@ async def _round_zero(context: Context) -> None:
     """Archive the seed harness, the seed checkpoint and their measured pair."""
     archive = context.archive
     context.observer.say("round 0: freezing the splits, archiving the seed pair")
-    frozen = splits.freeze(context.root, context.params, context.domain, context.dvc)
+    made = splits.make(context.root, context.params, context.domain)
+    if made.skipped:
+        context.observer.say(f"  {len(made.skipped)} malformed rows are left out:")
+    for line in made.skipped:
+        context.observer.say(f"    {line}")
+    frozen = splits.freeze(context.root, context.params, made, context.dvc)
     context.__dict__["frozen"] = frozen
     if context.params.inheritance.preliminary > frozen.splits["validation"].tasks:
         raise ConfigError(

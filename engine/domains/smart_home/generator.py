@@ -70,11 +70,9 @@ def generate(salt: str, seed: int, sizes: Mapping[str, int]) -> TaskSplits:
 
     Raises ConfigError for an empty salt or sizes that make no sense.
     """
-    labelled = {
-        split: _split(Secret(_checked(salt), seed), split, size)
-        for split, size in checked_sizes(sizes).items()
-    }
-    return TaskSplits(**{split: _tasks(each) for split, each in labelled.items()})
+    secret = Secret(_checked(salt), seed)
+    tasks = {s: _tasks(_split(secret, s, size)) for s, size in checked_sizes(sizes).items()}
+    return TaskSplits(train=tasks["train"], validation=tasks["validation"], test=tasks["test"])
 
 
 def write(folder: Path, salt: str, seed: int, sizes: Mapping[str, int]) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from engine.domains import Task
 from engine.domains.smart_home.homes import Home, parse_home
-from engine.domains.smart_home.reading import fault, lines
+from engine.domains.smart_home.reading import fault, lines, tolerating
 from engine.domains.smart_home.row import Row, make_task, parse_row
 from engine.domains.smart_home.scoring import operations
 from engine.domains.split import TaskSplits, apportion, checked_sizes, interleave
@@ -37,48 +37,62 @@ class KnownHome:
     row: Mapping[str, Any]
 
 
-def load(data: Path, seed: int, sizes: Mapping[str, int]) -> TaskSplits:
+def load(
+    data: Path, seed: int, sizes: Mapping[str, int], *, skip_bad_rows: bool = False
+) -> TaskSplits:
     """Disjoint splits by id and by content, the same for the same ``seed`` and sizes.
 
     Raises DataError for a missing file, a malformed row, an id used twice, or more tasks asked
-    than there are; ConfigError for sizes that make no sense.
+    than there are; ConfigError for sizes that make no sense. With ``skip_bad_rows`` malformed rows
+    are left out and listed in ``skipped``, and with a home the rows about it.
     """
     wanted = checked_sizes(sizes)
     if not data.is_dir():
         raise DataError(f"{data}: no such folder; it must hold {HOMES}, {POOL} and {TEST}")
-    homes = read_homes(data / HOMES)
-    test = read_rows(data / TEST, homes)
-    pool = _teachable(read_rows(data / POOL, homes), test)
+    skipped: list[str] | None = [] if skip_bad_rows else None
+    homes = read_homes(data / HOMES, skipped)
+    test = read_rows(data / TEST, homes, skipped)
+    pool = _teachable(read_rows(data / POOL, homes, skipped), test)
     order = _turns(pool, random.Random(f"pool {seed}"))
     validation = _take(order, wanted["validation"], data / POOL, "validation")
     held_out = {row.id for row in validation}
     rest = {key: [row for row in rows if row.id not in held_out] for key, rows in order.items()}
     train = _take(rest, wanted["train"], data / POOL, "train")
     tests = _take(_turns(test, random.Random(f"test {seed}")), wanted["test"], data / TEST, "test")
-    return TaskSplits(*(_tasks(rows, homes) for rows in (train, validation, tests)))
+    return TaskSplits(
+        train=_tasks(train, homes),
+        validation=_tasks(validation, homes),
+        test=_tasks(tests, homes),
+        skipped=tuple(skipped or ()),
+    )
 
 
-def read_homes(path: Path) -> dict[int, KnownHome]:
-    """The homes of a file by their id."""
+def read_homes(path: Path, skipped: list[str] | None = None) -> dict[int, KnownHome]:
+    """The homes of a file by their id; malformed ones go to ``skipped`` where there is one."""
     homes: dict[int, KnownHome] = {}
-    for where, row in lines(path):
-        home = parse_home(row, where)
-        if home.home_id in homes:
-            raise fault(where, "home_id", "an id not used before in this file", home.home_id)
-        homes[home.home_id] = KnownHome(home, row)
+    for where, row in lines(path, skipped):
+        with tolerating(skipped):
+            home = parse_home(row, where)
+            if home.home_id in homes:
+                raise fault(where, "home_id", "an id not used before in this file", home.home_id)
+            homes[home.home_id] = KnownHome(home, row)
     return homes
 
 
-def read_rows(path: Path, homes: Mapping[int, KnownHome]) -> list[Row]:
-    """The labelled rows of a file, each of a known home."""
+def read_rows(
+    path: Path, homes: Mapping[int, KnownHome], skipped: list[str] | None = None
+) -> list[Row]:
+    """The labelled rows of a file, each of a known home; malformed ones go to ``skipped`` where
+    there is one."""
     rows: dict[str, Row] = {}
-    for where, fields in lines(path):
-        row = parse_row(fields, where)
-        if row.home_id not in homes:
-            raise fault(where, "home_id", f"a home of {HOMES}", row.home_id)
-        if row.id in rows:
-            raise fault(where, "id", "an id not used before in this file", row.id)
-        rows[row.id] = row
+    for where, fields in lines(path, skipped):
+        with tolerating(skipped):
+            row = parse_row(fields, where)
+            if row.home_id not in homes:
+                raise fault(where, "home_id", f"a home of {HOMES}", row.home_id)
+            if row.id in rows:
+                raise fault(where, "id", "an id not used before in this file", row.id)
+            rows[row.id] = row
     return list(rows.values())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,21 +26,41 @@ def fault(where: str, field: str, expected: str, value: object) -> DataError:
     return DataError(f"{where}: {field}: expected {expected}, got {shown}")
 
 
-def lines(path: Path) -> Iterator[Line]:
-    """The objects of a JSON lines file; blank lines are skipped. Raises DataError."""
-    text = contents(path)
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
+@contextmanager
+def tolerating(skipped: list[str] | None) -> Iterator[None]:
+    """Where there is a list, a DataError inside becomes a line in it and the block is left;
+    without one it is raised."""
+    try:
+        yield
+    except DataError as error:
+        if skipped is None:
+            raise
+        skipped.append(str(error))
+
+
+def lines(path: Path, skipped: list[str] | None = None) -> Iterator[Line]:
+    """The objects of a JSON lines file; blank lines are skipped. Raises DataError, for a line that
+    is no object only where ``skipped`` doesn't take it."""
+    for number, text in enumerate(contents(path).split("\n"), start=1):
+        if not text.strip():
             continue
         where = f"{path}:{number}"
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            # ValueError: not JSON, or a number too long to read; RecursionError: nested too deep.
-            raise DataError(f"{where}: line: expected JSON ({error})") from error
-        if not isinstance(row, dict):
-            raise fault(where, "line", "a JSON object", row)
-        yield Line(where, row)
+        row: Mapping[str, Any] | None = None
+        with tolerating(skipped):
+            row = _object(text, where)
+        if row is not None:
+            yield Line(where, row)
+
+
+def _object(text: str, where: str) -> Mapping[str, Any]:
+    try:
+        row = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        # ValueError: not JSON, or a number too long to read; RecursionError: nested too deep.
+        raise DataError(f"{where}: line: expected JSON ({error})") from error
+    if not isinstance(row, dict):
+        raise fault(where, "line", "a JSON object", row)
+    return row
 
 
 def contents(path: Path) -> str:
