@@ -53,6 +53,10 @@ class QueryProcess:
             stdout=subprocess.PIPE,
         )
 
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
     def ask(self, request: Mapping[str, Any], patience_s: float) -> dict[str, Any] | None:
         """The reply; None when the process died of the statement (it is gone then)."""
         if self._process.stdin is None or self._process.stdout is None:
@@ -158,8 +162,11 @@ class QueryPool:
             if not self._registered:
                 atexit.register(self.close)
                 self._registered = True
-            if self._idle:
-                return self._idle.pop()
+            while self._idle:
+                process = self._idle.pop()
+                if process.alive:
+                    return process
+                process.close()
         return QueryProcess()
 
     def _put_back(self, process: QueryProcess) -> None:

@@ -44,8 +44,10 @@ class RbacSql:
     seed_harness = Path(__file__).resolve().parents[3] / "seed_harnesses" / "rbac_sql"
     direction = DIRECTION
 
-    def load(self, data: Path, seed: int, sizes: Mapping[str, int]) -> TaskSplits:
-        return loader.load(data, seed, sizes)
+    def load(
+        self, data: Path, seed: int, sizes: Mapping[str, int], skip_bad_rows: bool = False
+    ) -> TaskSplits:
+        return loader.load(data, seed, sizes, skip_bad_rows=skip_bad_rows)
 
     def generate(self, salt: str, seed: int, sizes: Mapping[str, int]) -> TaskSplits:
         return generator.generate(salt, seed, sizes)

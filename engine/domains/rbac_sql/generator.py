@@ -73,7 +73,11 @@ def generate(salt: str, seed: int, sizes: Mapping[str, int]) -> TaskSplits:
     known: dict[str, set[str]] = defaultdict(set)
     for item in parts["train"].items:
         known[item.database].add(item.role)
-    return TaskSplits(**{split: _tasks(part, known) for split, part in parts.items()})
+    return TaskSplits(
+        train=_tasks(parts["train"], known),
+        validation=_tasks(parts["validation"], known),
+        test=_tasks(parts["test"], known),
+    )
 
 
 def _part(secret: Secret, split: str, size: int) -> _Part:

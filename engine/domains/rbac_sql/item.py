@@ -83,6 +83,7 @@ def make_task(item: Item, source: Source, known_roles: Iterable[str]) -> Task:
         },
         content=item.content,
         strata={"permission": item.permission, "role": item.role, "tables": _size(source.schema)},
+        group=item.content,
     )
 
 

@@ -44,14 +44,17 @@ class Folder:
     left_out: frozenset[str] = frozenset()
 
 
-def load(data: Path, seed: int, sizes: Mapping[str, int]) -> TaskSplits:
+def load(
+    data: Path, seed: int, sizes: Mapping[str, int], *, skip_bad_rows: bool = False
+) -> TaskSplits:
     """Disjoint splits by id and by (database, question), the same for the same seed and sizes.
+    With ``skip_bad_rows`` malformed rows are left out and listed in ``skipped``.
 
     Raises DataError for a missing file, database or policy, a malformed row, or more tasks asked
     than there are; ConfigError for sizes that make no sense.
     """
     wanted = checked_sizes(sizes)
-    folder = read(data)
+    folder = read(data, skip_bad_rows=skip_bad_rows)
     groups = {split: _questions(folder.items, split, seed) for split in ("train", "dev")}
     validation, rest = _take(groups["train"], wanted["validation"], folder, "validation")
     train, _ = _take(rest, wanted["train"], folder, "train")
@@ -59,7 +62,12 @@ def load(data: Path, seed: int, sizes: Mapping[str, int]) -> TaskSplits:
     known: dict[str, dict[str, None]] = defaultdict(dict)
     for item in train:
         known[item.database][item.role] = None
-    return TaskSplits(*(_tasks(part, folder, known) for part in (train, validation, test)))
+    return TaskSplits(
+        train=_tasks(train, folder, known),
+        validation=_tasks(validation, folder, known),
+        test=_tasks(test, folder, known),
+        skipped=folder.skipped,
+    )
 
 
 def read(data: Path, *, everything: bool = False, skip_bad_rows: bool = False) -> Folder:
@@ -121,7 +129,10 @@ def _policies(path: Path) -> Mapping[str, Any]:
 def _source(data: Path, database: str, policies: Mapping[str, Any], where: str) -> Source:
     path = data / DATABASES / f"{database}.sqlite"
     if not path.is_file():
-        raise DataError(f"{where}: db_id: database {database} is missing: put it at {path}; {_GET}")
+        raise DataError(
+            f"{where}: db_id: database {database} is missing: put it at {path}, or leave out rows "
+            f"like this one; {_GET}"
+        )
     if database not in policies:
         raise DataError(
             f"{where}: db_id: {data / POLICIES} has no policy for {database}; "

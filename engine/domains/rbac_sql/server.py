@@ -36,10 +36,11 @@ class Fault(Exception):
 
 
 class Opened(NamedTuple):
-    """A locked database and the names of its tables."""
+    """A locked database, the names of its tables, and what its file was like when it was opened."""
 
     connection: sqlite3.Connection
     tables: tuple[str, ...]
+    file: tuple[int, ...]
 
 
 class Databases:
@@ -52,8 +53,9 @@ class Databases:
 
     def open(self, source: Mapping[str, str]) -> Opened:
         """Raises Fault for a database that isn't there or isn't the one that was meant."""
-        key = source.get("sha256") or source["script"]
-        if key not in self._opened:
+        key = _key(source)
+        known = self._opened.get(key)
+        if known is None or known.file != _signature(source):
             self._opened[key] = _open(source)
             if len(self._opened) > _KEPT:
                 self._opened.popitem(last=False)[1].connection.close()
@@ -62,9 +64,10 @@ class Databases:
 
     def gold(self, source: Mapping[str, str], sql: str) -> Table:
         """The reference result. Raises Fault where the reference query doesn't run."""
-        key = (source.get("sha256") or source["script"], sql)
+        key = (_key(source), sql)
         if key not in self._gold:
-            table = querying.run(*self.open(source), sql, None)
+            opened = self.open(source)
+            table = querying.run(opened.connection, opened.tables, sql, None)
             if table.status != querying.OK:
                 raise Fault(f"the reference query fails ({table.detail}): {sql[:200]}")
             self._gold[key] = table
@@ -81,7 +84,20 @@ def _open(source: Mapping[str, str]) -> Opened:
         querying.lock(connection)
     except sqlite3.Error as error:
         raise Fault(f"{source.get('file', 'the script')}: no SQLite database ({error})") from None
-    return Opened(connection, tables)
+    return Opened(connection, tables, _signature(source))
+
+
+def _key(source: Mapping[str, str]) -> str:
+    return source.get("sha256") or source["script"]
+
+
+def _signature(source: Mapping[str, str]) -> tuple[int, ...]:
+    """What tells a changed file from the one that is open; () for a script and for no file."""
+    try:
+        found = Path(source["file"]).stat()
+    except (KeyError, OSError):
+        return ()
+    return (found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def _from_script(source: Mapping[str, str]) -> sqlite3.Connection:
@@ -112,7 +128,7 @@ def reply(databases: Databases, request: Mapping[str, Any]) -> dict[str, Any]:
     sql, grants = request["sql"], request.get("grants")
     if request["op"] == "run":
         bounds = replace(BOUNDS, rows=request["rows"], characters=20_000 + 200 * request["rows"])
-        table = querying.run(*opened, sql, grants, bounds)
+        table = querying.run(opened.connection, opened.tables, sql, grants, bounds)
         rows = [[_shown(value) for value in row] for row in table.rows]
         return {
             "status": table.status,
@@ -122,7 +138,7 @@ def reply(databases: Databases, request: Mapping[str, Any]) -> dict[str, Any]:
             "granted": table.granted,
         }
     gold = databases.gold(request["database"], request["gold_sql"])
-    table = querying.run(*opened, sql, grants)
+    table = querying.run(opened.connection, opened.tables, sql, grants)
     correct = table.status == querying.OK and same_result(
         gold.rows, table.rows, is_ordered(request["gold_sql"])
     )

@@ -64,7 +64,7 @@ SUBJECTS = (
     Subject("clinic", "doctor", (_CITY, _SIZE, _PHONE), (_AGE, _SALARY, _LEVEL)),
     Subject("team", "player", (_COUNTRY, _BUDGET, _YEAR), (_AGE, _SALARY, _WEIGHT)),
     Subject("museum", "painting", (_COUNTRY, _SIZE, _RATING), (_YEAR, _PRICE, _COLOR)),
-    Subject("library", "book", (_CITY, _SIZE, _PHONE), (_YEAR, _PRICE, _RATING)),
+    Subject("bookshop", "book", (_CITY, _SIZE, _PHONE), (_YEAR, _PRICE, _RATING)),
     Subject("farm", "animal", (_COUNTRY, _SIZE, _BUDGET), (_WEIGHT, _AGE, _COLOR)),
     Subject("garage", "car", (_CITY, _RATING, _PHONE), (_YEAR, _PRICE, _COLOR)),
     Subject("airline", "pilot", (_COUNTRY, _RATING, _BUDGET), (_AGE, _SALARY, _PHONE)),
