@@ -7,8 +7,11 @@ A reason begins with the gate's name (``path``, ``syntax``, ``imports``, ``files
 from __future__ import annotations
 
 import ast
+import codecs
+import io
 import json
 import sys
+import tokenize
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -94,6 +97,7 @@ def static(
         yield from oversized
         return
     yield from (f"files: {problem}" for problem in refusals(base, files))
+    yield from (f"files: {problem}" for problem in _encodings(files, base))
     yield from (f"files: {problem}" for problem in _unwelcome(code, before))
     yield from (f"syntax: {problem}" for problem in _syntax(code))
     yield from (f"imports: {problem}" for problem in _imports(code, before))
@@ -108,6 +112,32 @@ def _oversized(files: Mapping[str, bytes], base: Mapping[str, bytes]) -> Iterato
             yield f"{name} is larger than {_MAX_BYTES} bytes"
     if sum(sizes.values()) > _MAX_BYTES_IN_ALL:
         yield f"new and changed files are larger than {_MAX_BYTES_IN_ALL} bytes in all"
+
+
+def _encodings(files: Mapping[str, bytes], base: Mapping[str, bytes]) -> Iterator[str]:
+    """New and changed files that Python or a reader would decode otherwise than these checks do,
+    so that text could hide in them."""
+    for name, content in files.items():
+        if base.get(name) == content:
+            continue
+        if name in workspace.NOTES:
+            try:
+                content.decode("utf-8")
+            except UnicodeDecodeError:
+                yield f"{name} is not UTF-8 text"
+        elif name.endswith(".py") and (declared := _declared(content)) != "utf-8":
+            yield f"{name} declares the encoding {declared}; write it in UTF-8"
+
+
+def _declared(content: bytes) -> str:
+    """The encoding that Python reads a source file in; ``utf-8`` for what can't be read at all,
+    which is no valid source either."""
+    lines = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")  # as the compiler has them
+    try:
+        found = tokenize.detect_encoding(io.BytesIO(lines).readline)[0]
+    except SyntaxError:
+        return "utf-8"
+    return codecs.lookup(found).name.removesuffix("-sig")
 
 
 def _unwelcome(code: Mapping[str, bytes], before: Mapping[str, bytes]) -> Iterator[str]:

@@ -9,11 +9,16 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engine.domains import Domain, Task
 
 LONG = 32
 """Characters from which a string shared with a validation task is no accident."""
+_WORD = r"[\w.-]"
+_COMMON = re.compile(r".{0,3}|\d{0,6}")  # ids that any code may hold by chance
 TABLE_ITEMS = 80
 BLOB_CHARS = 120
 _BLOB = re.compile(rf"[A-Za-z0-9+/=_\\-]{{{BLOB_CHARS},}}")
@@ -22,18 +27,54 @@ _BLOB = re.compile(rf"[A-Za-z0-9+/=_\\-]{{{BLOB_CHARS},}}")
 @dataclass(frozen=True)
 class Forbidden:
     """What no harness may hold of the frozen splits: ids of any task, and the instructions and
-    reference answers of validation."""
+    reference answers of validation, but for what stands in ``taught``, which is the training
+    tasks' wording."""
 
     ids: frozenset[str] = frozenset()
     texts: tuple[str, ...] = ()
+    taught: str = ""
 
     @classmethod
     def of(cls, ids: Sequence[str], texts: Sequence[str]) -> Forbidden:
-        """Ids too short to be told from words, and texts too short to be no accident, are left
-        out."""
+        """Ids too short to be told from words and numbers, and texts too short to be no accident,
+        are left out."""
         long = (even(text) for text in texts)
-        distinct = frozenset(each for each in ids if len(each) >= 4)
+        distinct = frozenset(each for each in ids if not _COMMON.fullmatch(each))
         return cls(distinct, tuple(dict.fromkeys(text for text in long if len(text) >= LONG)))
+
+    @classmethod
+    def of_tasks(
+        cls, domain: Domain, train: Sequence[Task], validation: Sequence[Task]
+    ) -> Forbidden:
+        """The ids of both splits, and what validation asks and answers, in any domain."""
+        ids = [task.id for task in (*train, *validation)]
+        found = cls.of(ids, _all_texts(domain, validation))
+        taught = "\n".join(even(text) for text in _all_texts(domain, train))
+        return replace(found, taught=taught)
+
+
+def _all_texts(domain: Domain, tasks: Sequence[Task]) -> list[str]:
+    return [text for task in tasks for text in (task.instruction, *references(domain, task))]
+
+
+def references(domain: Domain, task: Task) -> Iterator[str]:
+    """The texts of a task's reference answer, however deep: what ``Domain.practice``, which is the
+    task's world without it, leaves out. Lists and objects come as JSON too, so that one made of
+    short pieces is found."""
+    world = domain.practice(task, task.instruction).private
+    for key, value in task.private.items():
+        if key not in world or world[key] != value:
+            yield from _texts(value)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        yield json.dumps(value, ensure_ascii=False, default=str)
+        inner: Iterable[Any] = value.values() if isinstance(value, Mapping) else value
+        for each in inner:
+            yield from _texts(each)
 
 
 def leaks(
@@ -47,7 +88,7 @@ def leaks(
         if base.get(name) == content:
             continue
         text = _text(content)
-        found = forbidden.ids & (set(_words(text)) - known_words)
+        found = _ids(text, before, known_words, forbidden.ids)
         if found:
             yield f"{name} holds {len(found)} task id(s)"
         if any(_carries(each, forbidden, known) for each in _strings(name, text)):
@@ -59,14 +100,28 @@ def leaks(
             yield f"{name} holds a literal table of {items} items"
 
 
+def _ids(text: str, before: str, known_words: set[str], ids: frozenset[str]) -> set[str]:
+    """The ids new in a text; those that are no one word (``folder/12``) are looked for as they
+    stand."""
+    found = (set(_words(text)) - known_words) & ids
+    for each in ids:
+        if not re.fullmatch(f"{_WORD}+", each) and each in text:
+            whole = re.compile(rf"(?<!{_WORD}){re.escape(each)}(?!{_WORD})")
+            if whole.search(text) and not whole.search(before):
+                found.add(each)
+    return found
+
+
 def _carries(string: str, forbidden: Forbidden, known: str) -> bool:
     """Whether a string new to the base stands in a forbidden text, or the other way round."""
-    if len(string) < LONG:
+    if len(string) < LONG or string in known:
         return False
-    return any(
-        (text in string and text not in known) or (string in text and string not in known)
+    pieces = (
+        text if text in string else string
         for text in forbidden.texts
+        if text in string or string in text
     )
+    return any(piece not in known and piece not in forbidden.taught for piece in pieces)
 
 
 def even(text: str) -> str:
@@ -79,13 +134,16 @@ def _text(content: bytes) -> str:
 
 
 def _words(text: str) -> list[str]:
-    return re.findall(r"[\w.-]+", text)
+    return re.findall(f"{_WORD}+", text)
 
 
 def _strings(name: str, text: str) -> Iterator[str]:
-    """The file as a whole and each of its lines; in Python also each string constant, joined."""
+    """The file as a whole and each of its lines; in Python also each string constant, joined, and
+    in JSON each string without its escapes."""
     yield even(text)
     yield from (even(line) for line in text.splitlines())
+    if name.endswith(".json"):
+        yield from map(even, _json_strings(text))
     if not name.endswith(".py"):
         return
     todo: list[ast.AST] = [parsed(text)]
@@ -95,6 +153,22 @@ def _strings(name: str, text: str) -> Iterator[str]:
         if joined:
             yield even(joined)
         todo += _terms(node) or ast.iter_child_nodes(node)
+
+
+def _json_strings(text: str) -> Iterator[str]:
+    try:
+        value = json.loads(text or "null")
+    except (ValueError, RecursionError):
+        return
+    todo = [value]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, dict):
+            todo += [*each.keys(), *each.values()]
+        elif isinstance(each, list):
+            todo += each
 
 
 def _joined(node: ast.AST) -> str:

@@ -11,8 +11,9 @@ import pytest
 from recipe_cases import SEED, task, with_recipes
 
 from engine.checks import CheckResult, check, kept_entry_points, static
+from engine.domains import Task
 from engine.domains.smart_home import DOMAIN
-from engine.leaks import LONG, Forbidden, leaks
+from engine.leaks import LONG, Forbidden, leaks, references
 from kernel.host import WorkerPool
 
 INSTRUCTION = "Set the brightness of the corridor lamp to 37 and open the pantry blinds."
@@ -196,10 +197,112 @@ def test_leaks_are_refused(body):
     assert not any("corridor" in reason or "home7" in reason for reason in reasons)
 
 
+class Attribution:
+    """A domain whose reference answer is nested beside a log, which is the world's."""
+
+    def practice(self, task: Task, instruction: str) -> Task:
+        return Task("practice", instruction, {}, {"log": task.private["log"]}, content="")
+
+
+LOGGED = Task(
+    "Hand-Crafted/12",
+    "Which agent failed, and at which of its steps?",
+    {},
+    {
+        "log": [{"agent": "Surfer", "said": "Traceback (most recent call last): no such element"}],
+        "answer": {
+            "who": ["Orchestrator", "WebSurfer", "FileSurfer"],
+            "why": "It read the 2019 table although 2021 was asked for.",
+        },
+    },
+    content="a log",
+)
+
+
+def test_reference_answers_of_any_domain_are_what_practice_leaves_out():
+    assert list(references(Attribution(), LOGGED)) == [
+        json.dumps(LOGGED.private["answer"]),
+        '["Orchestrator", "WebSurfer", "FileSurfer"]',
+        "Orchestrator",
+        "WebSurfer",
+        "FileSurfer",
+        "It read the 2019 table although 2021 was asked for.",
+    ]
+    own = task()
+    assert list(references(DOMAIN, own)) == [
+        value for key, value in own.private.items() if key != "home"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("X = 'it read the 2019 table although 2021 was asked'\n", ["text of a validation task"]),
+        ('X = ["Orchestrator", "WebSurfer", "FileSurfer"]\n', ["text of a validation task"]),
+        ("X = 'Which agent failed, and at which of its steps?'\n", ["text of a validation task"]),
+        ("SKIP = {'Hand-Crafted/12'}\n", ["1 task id(s)"]),
+        ("SKIP = {'Hand-Crafted/123', 'x.Hand-Crafted/12'}\n", []),
+        ("LIMIT = 2048\n", []),
+        ("SKIP = {70012345}\n", ["1 task id(s)"]),
+        ("E = 'Traceback (most recent call last): no such element'\n", []),
+    ],
+)
+def test_leaks_of_another_domain(body, found):
+    others = [Task(name, "Short?", {}, {"log": []}, content=name) for name in ("2048", "70012345")]
+    forbidden = Forbidden.of_tasks(Attribution(), others, [LOGGED])
+    said = list(leaks(changed(more__py=body), SEED, forbidden))
+    assert said == [f"more.py holds {what}" for what in found]
+
+
+def test_wording_that_training_tasks_share_is_no_leak():
+    said = "Answer in one line and name your source: "
+    train, validation = (
+        Task(
+            f"task-{n}", said + f"how tall is the {thing} of the town of Lorch?", {}, {"log": []}, n
+        )
+        for n, thing in (("1", "tower"), ("2", "bridge"))
+    )
+    forbidden = Forbidden.of_tasks(Attribution(), [train], [validation])
+    common = changed(more__py=f"X = {said!r}\n")
+    assert list(leaks(common, SEED, forbidden)) == []
+    own = changed(more__py=f"X = {validation.instruction[30:]!r}\n")
+    assert list(leaks(own, SEED, forbidden)) == ["more.py holds text of a validation task"]
+
+
+HIDDEN = INSTRUCTION.encode("utf-16-be").hex("-", 2).split("-")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("more.py", b"# coding: utf-7\nX = '+AFMAZQB0-'\n", "declares the encoding utf-7"),
+        ("more.py", b"\r# coding: utf-7\nX = '+AFMAZQB0-'\n", "declares the encoding utf-7"),
+        ("more.py", b"#!python\n# coding=latin-1\nX = 1\n", "declares the encoding iso8859-1"),
+        ("more.py", b"# vim: fileencoding=unicode_escape\n", "the encoding unicode-escape"),
+        ("more.py", "X = 'é'\n".encode("latin-1"), "more.py is binary"),
+        ("evolve_notes.md", INSTRUCTION.encode("utf-16"), "evolve_notes.md is not UTF-8 text"),
+    ],
+)
+def test_files_in_other_encodings_hide_nothing(name, content, problem):
+    files = {**changed(other__py="Y = 1\n"), name: content}
+    reasons = [r for r in static(files, SEED, FORBIDDEN) if r.startswith("files: ")]
+    assert len(reasons) == 1 and problem in reasons[0]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"# coding: utf-8\nX = 1\n", b"# -*- coding: UTF8 -*-\nX = 1\n", b"\xef\xbb\xbfX = 1\n"],
+)
+def test_utf8_may_be_declared(content):
+    assert gates(changed(more__py=content)) == set()
+
+
 def test_a_leak_in_data_is_refused_and_common_words_are_not():
     rows = json.loads(SEED["examples.json"])
     rows.append({"instruction": INSTRUCTION, "commands": "{error_input}"})
     assert gates(changed(examples__json=json.dumps(rows, indent=1))) == {"leak"}
+    escaped = "".join(f"\\u{unit}" for unit in HIDDEN)
+    assert gates(changed(examples__json=f'["{escaped}"]')) == {"leak"}
     assert gates(changed(more__py="X = 'Open it. Set the brightness of the lamp.'\n")) == set()
     assert gates(changed(more__py="a1 = 'a1'\n")) == set()
 

@@ -74,15 +74,7 @@ class _Session:
         self._editor: Editor = editor(context.params.editors.kind)
         self._seen: dict[str, str] = {}
         tasks = {split: context.tasks(split) for split in ("train", "validation")}
-        self._forbidden = Forbidden.of(
-            [task.id for part in tasks.values() for task in part],
-            [
-                text
-                for task in tasks["validation"]
-                for text in (task.instruction, *task.private.values())
-                if isinstance(text, str)
-            ],
-        )
+        self._forbidden = Forbidden.of_tasks(context.domain, tasks["train"], tasks["validation"])
         sample = tasks["train"][0]
         self._practice = context.domain.practice(sample, sample.instruction)
 
