@@ -214,6 +214,7 @@ _ALL = (
         choices={
             "CONTEXT_ORDER": (["notes", "instruction"], ["instruction", "home", "notes"]),
         },
+        needs=("home",),
     ),
     Recipe(
         "system_wording",
@@ -222,6 +223,7 @@ _ALL = (
         "another wording fits another checkpoint",
         setting="SYSTEM",
         choices={"SYSTEM": (RULES, SHORT)},
+        needs=("inspect_home",),
     ),
 )
 
