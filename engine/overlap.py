@@ -15,7 +15,7 @@ KINDS = ("id", "content", "group")
 
 # Letters and digits in runs, a minus where it makes a number negative, and the signs that carry
 # meaning (+ % < = ...): only what punctuates a sentence is dropped.
-_TOKEN = re.compile(r"[^\W_]+|(?<!\w)-(?=\d)|[^\w\s.,;:!?'\"`´‘’“”()\[\]{}…–—-]")
+_TOKEN = re.compile(r"(?:(?<!\w)-(?=\d))?[^\W_]+|[^\w\s.,;:!?'\"`´‘’“”()\[\]{}…–—-]")
 
 
 @dataclass(frozen=True)

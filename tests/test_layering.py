@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -90,6 +91,39 @@ def test_only_testing_asks_for_the_test_split(path: Path) -> None:
             assert not any(getattr(arg, "value", None) == "test" for arg in node.args)
         if isinstance(node, ast.keyword):
             assert node.arg != "readable", "only testing opens a split"
+
+
+def reachable(start: str) -> set[str]:
+    """A module and all of the engine's that it imports, at import time, later or by name (the
+    tables of seams)."""
+    paths = {module(path): path for path in FILES}
+    found: set[str] = set()
+    todo = [start]
+    while todo:
+        name = todo.pop()
+        if name in paths and name not in found:
+            found.add(name)
+            todo += imports(paths[name])
+            todo += re.findall(r'"(engine\.[\w.]+):\w+"', paths[name].read_text("utf-8"))
+    return found
+
+
+def test_no_round_reaches_what_reads_the_test_split() -> None:
+    round_ = reachable("engine.round")
+    assert {"engine.stages.adapt", "engine.context", "engine.curator.embedded"} <= round_
+    assert not round_ & {"engine.testing", "engine.data_check"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=module)
+def test_frozen_splits_are_opened_in_two_places(path: Path) -> None:
+    """By the context, which asks who may, and by the data check, which no round reaches."""
+    if module(path) in {"engine.splits", "engine.context", "engine.data_check"}:
+        return
+    names = set(imports(path))
+    assert not names & {"engine.splits.load", "engine.splits.split_path"}
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Attribute) and node.attr in ("load", "split_path"):
+            assert ast.unparse(node.value) != "splits", "only through Context.split"
 
 
 @pytest.mark.parametrize("path", FILES, ids=module)

@@ -41,7 +41,7 @@ def check_command(skip_bad_rows: bool, run: str | None, as_json: bool) -> None:
     else:
         _print(found)
     if not found.disjoint:
-        click.get_current_context().exit(DataError.exit_code)
+        raise SystemExit(DataError.exit_code)
 
 
 def _print(found: DataReport) -> None:
