@@ -40,6 +40,7 @@ test-crash: install ## kill a round at fifty random instants
 bench: install ## the benchmarks, each a ratio against a named baseline
 	python benchmarks/overhead.py
 	python benchmarks/archive.py
+	python benchmarks/rbac_sql.py
 
 clean: ## remove what a run leaves in the work tree (not the archive)
 	rm -rf round .coevo/logs .coevo/training .coevo/merging

@@ -10,6 +10,7 @@ from rbac_sql_solver import solve
 from engine.domains import Task
 from engine.domains.rbac_sql.client import POOL
 from engine.domains.rbac_sql.domain import DOMAIN
+from engine.domains.rbac_sql.writing import write
 from engine.domains.split import TaskSplits
 from engine.errors import ConfigError
 
@@ -113,3 +114,17 @@ def test_bad_arguments() -> None:
         DOMAIN.generate("", 1, {"train": 1})
     with pytest.raises(ConfigError, match=r"sizes\.train"):
         DOMAIN.generate("s", 1, {"train": -1})
+
+
+def test_written_as_files_they_are_read_back(tmp_path) -> None:
+    written = write(tmp_path, "a secret", 3, {"train": 12, "validation": 4, "test": 6})
+    read = DOMAIN.load(tmp_path, 0, {"train": 12, "test": 6})
+    known = {task.id: task for task in everything(written)}
+    for task in everything(read):
+        origin = known[task.id]
+        for part in ("instruction", "content"):
+            assert getattr(task, part) == getattr(origin, part)
+        assert task.public["schema"] == origin.public["schema"]
+        assert task.private["grants"] == origin.private["grants"]
+        answer = solve(task.instruction, task.public)
+        assert DOMAIN.verify(task, answer).accepted
