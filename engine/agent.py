@@ -9,7 +9,6 @@ import shutil
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import kernel.host
 from engine.context import Context
@@ -52,9 +51,12 @@ def check_out(context: Context, pair_oid: str, folder: Path) -> None:
     script.chmod(0o755)
 
 
-async def answer(folder: Path, instruction: str) -> Any:
-    """Serve the agent in ``folder`` and run it once. Raises DataError for a folder that is none,
-    ModelError and SandboxError where it can't be run here."""
+async def answer(folder: Path, instruction: str) -> str:
+    """Serve the agent in ``folder`` and run it once: its answer, as JSON where it is no text.
+
+    Raises DataError for a folder that is none, ModelError and SandboxError where it can't be run
+    here.
+    """
     try:
         settings = json.loads((folder / "agent.json").read_text())
         task = Task(**json.loads((folder / "world.json").read_text()))
@@ -87,7 +89,10 @@ async def answer(folder: Path, instruction: str) -> Any:
         ) from None
     finally:
         await server.stop()
-    return trajectory.answer if trajectory.answer is not None else f"({trajectory.end})"
+    if trajectory.answer is None:
+        return f"({trajectory.end})"
+    given = trajectory.answer
+    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
 
 
 def main(folder: str, *words: str) -> int:

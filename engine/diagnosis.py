@@ -184,9 +184,12 @@ def _class(name: str, where: str, members: Sequence[Rollout]) -> FailureClass:
 
 def _strata(rollouts: Sequence[Rollout]) -> list[Stratum]:
     groups: dict[tuple[str, str], list[Rollout]] = defaultdict(list)
+    by_rules = any(_decided_by(rollout) == "rules" for rollout in rollouts)
     for rollout in rollouts:
         for key, value in rollout.task.strata.items():
             groups[(key, value)].append(rollout)
+        if by_rules:
+            groups[("decided by", _decided_by(rollout))].append(rollout)
     return [
         Stratum(
             key=key,
@@ -198,6 +201,12 @@ def _strata(rollouts: Sequence[Rollout]) -> list[Stratum]:
         )
         for (key, value), members in sorted(groups.items())
     ]
+
+
+def _decided_by(rollout: Rollout) -> str:
+    """Whether a harness answered without the model, by the host's count of turns."""
+    ended = rollout.trajectory
+    return "rules" if ended.end == "answered" and not ended.turns else "model"
 
 
 def _counted(names: Iterable[str]) -> dict[str, int]:

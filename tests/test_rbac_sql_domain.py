@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from engine.checks import kept_entry_points
+from engine.diagnosis import diagnose
 from engine.domains import Task, Verdict
 from engine.domains.rbac_sql.domain import DOMAIN, SPLIT_SIZES
 from engine.domains.rbac_sql.scoring import counts
@@ -183,6 +184,10 @@ def test_the_host_counts_who_decided(tmp_path) -> None:
     denied = sum(each.task.private["permission"] == "denied" for each in by_rule)
     assert metrics["rule_accuracy"] == pytest.approx(denied / 2)
     assert all(each.verdict.counts["turns"] == each.trajectory.turns for each in rollouts)
+    strata = {(each.key, each.value): each.n for each in diagnose(rollouts, DOMAIN).strata}
+    assert (strata["decided by", "rules"], strata["decided by", "model"]) == (2, 4)
+    asked = [each for each in rollouts if each.trajectory.turns]
+    assert "decided by" not in {each.key for each in diagnose(asked, DOMAIN).strata}
 
 
 def test_smart_home_still_gains_by_its_scalar() -> None:

@@ -40,7 +40,5 @@ def test_a_round_ends_with_every_figure_measured(tmp_path: Path, source: str) ->
         assert {"safe_ex", "ac_f1", "safe_deny", "violation_rate", "over_refusal_rate"} <= set(
             metrics
         )
-    if source == "generated":
-        assert max(m["safe_ex"] for m in measured) > min(m["safe_ex"] for m in measured)
     history = run.ok("git", "log", "-p", "evo/evolution")
     assert "gold_sql" not in history and "sqlite" not in history
