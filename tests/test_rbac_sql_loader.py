@@ -42,7 +42,9 @@ def test_a_question_under_several_roles_stays_in_one_split(data) -> None:
     assert [len(part) for part in (splits.train, splits.validation, splits.test)] == [4, 2, 1]
     groups = [{task.group for task in part} for part in (splits.train, splits.validation)]
     assert [len(group) for group in groups] == [2, 1] and not groups[0] & groups[1]
-    assert all(task.group == task.content for task in splits.train)
+    assert {task.content for task in splits.train} == {
+        f"zoo|{task.instruction}" for task in splits.train
+    }
     assert splits.test[0].id.startswith("dev")
     assert Counter(task.private["permission"] for task in splits.train) == {
         "allowed": 2,
@@ -55,6 +57,16 @@ def test_a_question_that_was_begun_is_used_up(data) -> None:
     assert splits.validation[0].content not in {task.content for task in splits.train}
     with pytest.raises(DataError, match="train: 11 tasks asked, 10 there are"):
         DOMAIN.load(data, 3, {"train": 11, "validation": 1})
+
+
+def test_a_question_that_only_punctuation_tells_apart_is_one(tmp_path) -> None:
+    said = ["Who is old ?", "who is old?", "WHO IS OLD", "Who is old, then?"]
+    rows = [item(str(n), question=text) for n, text in enumerate(said)]
+    splits = DOMAIN.load(folder(tmp_path / "data", rows), 1, {"train": 1, "validation": 1})
+    chosen = {task.instruction for task in (*splits.train, *splits.validation)}
+    assert said[3] in chosen and len({task.group for task in splits.train} & {
+        task.group for task in splits.validation
+    }) == 0  # fmt: skip
 
 
 def test_the_seed_chooses(data) -> None:

@@ -22,6 +22,8 @@ from engine.errors import DataError
 PATIENCE_S = 60.0
 """Wall seconds after which a query process is ended that hasn't met its own CPU limit."""
 IDLE_KEPT = 2
+MOST = 16
+"""Processes at the same time, so that hostile statements can't add up; more statements wait."""
 
 
 class Judgement(NamedTuple):
@@ -99,6 +101,7 @@ class QueryPool:
     def __init__(self) -> None:
         self._idle: list[QueryProcess] = []
         self._lock = threading.Lock()
+        self._places = threading.BoundedSemaphore(MOST)
         self._registered = False
 
     def judge(
@@ -142,19 +145,23 @@ class QueryPool:
     def _ask(self, op: str, sql: str, given: Mapping[str, Any]) -> dict[str, Any]:
         if len(sql) > MAX_SQL:
             return {"status": ERROR, "detail": f"longer than {MAX_SQL} characters"}
-        process = self._taken()
-        reply = None
+        with self._places:
+            reply = self._answered({"op": op, "sql": sql, **given})
+        if reply is None:
+            return {"status": STOPPED, "detail": "over the time or memory limit"}
+        if "fault" in reply:
+            raise DataError(reply["fault"])
+        return reply
+
+    def _answered(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
+        process, reply = self._taken(), None
         try:
-            reply = process.ask({"op": op, "sql": sql, **given}, PATIENCE_S)
+            reply = process.ask(request, PATIENCE_S)
         finally:
             if reply is None:
                 process.close()
             else:
                 self._put_back(process)
-        if reply is None:
-            return {"status": STOPPED, "detail": "over the time or memory limit"}
-        if "fault" in reply:
-            raise DataError(reply["fault"])
         return reply
 
     def _taken(self) -> QueryProcess:

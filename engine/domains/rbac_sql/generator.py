@@ -48,9 +48,9 @@ class Secret:
         message = json.dumps([self.seed, *parts]).encode()
         return int.from_bytes(hmac.digest(self.salt.encode(), message, hashlib.sha256)[:8])
 
-    def split(self, content: str) -> str:
+    def split(self, group: str) -> str:
         """The split that a question about a shared database belongs to."""
-        return "validation" if self.number("owner", content) % 3 == 0 else "train"
+        return "validation" if self.number("owner", group) % 3 == 0 else "train"
 
 
 @dataclass
@@ -89,7 +89,7 @@ def _part(secret: Secret, split: str, size: int) -> _Part:
         seen: set[str] = set()
         for _ in range(min(TASKS_PER_DATABASE, size - len(part.items))):
             item = _item(secret, split, rng, made, seen)
-            seen.add(item.content)
+            seen.add(item.group)
             part.items.append(item)
     raise AssertionError("databases never end")
 
@@ -119,9 +119,9 @@ def _item(secret: Secret, split: str, rng: random.Random, made: Made, seen: set[
             split=split,
             usable=True,
         )
-        owned = split == "test" or secret.split(item.content) == split
-        if roles and owned and item.content not in seen:
-            mark = secret.number("id", split, item.content, item.role)
+        owned = split == "test" or secret.split(item.group) == split
+        if roles and owned and item.group not in seen:
+            mark = secret.number("id", split, item.group, item.role)
             return replace(item, id=f"{made.name}_{f'{mark:016x}'[:10]}")
     raise AssertionError("questions never end")
 

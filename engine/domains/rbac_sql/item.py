@@ -30,7 +30,12 @@ class Item:
 
     @property
     def content(self) -> str:
-        """What makes two items the same problem: the database and the question normalised."""
+        """What makes two items the same problem: the database and the question."""
+        return f"{self.database}|{self.question.strip()}"
+
+    @property
+    def group(self) -> str:
+        """What stands in one split: a question under all roles, however it is punctuated."""
         return f"{self.database}|{normalised(self.question)}"
 
 
@@ -83,7 +88,7 @@ def make_task(item: Item, source: Source, known_roles: Iterable[str]) -> Task:
         },
         content=item.content,
         strata={"permission": item.permission, "role": item.role, "tables": _size(source.schema)},
-        group=item.content,
+        group=item.group,
     )
 
 

@@ -170,7 +170,7 @@ def _questions(items: Sequence[Item], split: str, seed: int) -> list[list[Item]]
     groups: dict[str, dict[str, list[Item]]] = defaultdict(lambda: defaultdict(list))
     for item in items:
         if item.split == split:
-            groups[item.database][item.content].append(item)
+            groups[item.database][item.group].append(item)
     rng = random.Random(f"{split} {seed}")
     ranked = []
     for place, database in enumerate(rng.sample(sorted(groups), len(groups))):

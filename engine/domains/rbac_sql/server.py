@@ -24,7 +24,7 @@ from engine.domains.rbac_sql import querying
 from engine.domains.rbac_sql.comparing import is_ordered, same_result
 from engine.domains.rbac_sql.querying import BOUNDS, Table
 
-MEMORY = 400 * 2**20
+MEMORY = 256 * 2**20
 TEMPORARY = 64 * 2**20
 KILLED_AFTER_S = BOUNDS.cpu_s + 2.0
 _KEPT = 8
