@@ -2,7 +2,8 @@
 
 Exact, by an inverted index with prefix filtering (Chaudhuri et al. 2006, Bayardo et al. 2007):
 of two sets with Jaccard index >= t, each in the order rarest first, the first
-|s| - ceil(t |s|) + 1 members must meet, so only those are indexed.
+|s| - ceil(t |s|) + 1 members must meet, so only those are indexed. Any one order will do, so
+rarity is counted in buckets. Shingles are kept as 64-bit hashes.
 
 Tasks are compared within one setting. Where a task's content ends with its instruction
 (``home|turn on the light``), what stands before it is the setting: the same words about another
@@ -14,7 +15,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
+from array import array
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -25,8 +27,10 @@ THRESHOLD = 0.8
 SHINGLE = 3  # words; a shorter text is one shingle
 WORDS = 1000  # of a longer text only this beginning is compared
 _EPSILON = 1e-9  # 0.8 * 5 must not be rounded up to 5
+_BUCKETS = 2**22
 
-Shingles = frozenset[tuple[str, ...]]
+Shingles = Sequence[int]
+"""Distinct, in ascending order."""
 
 
 @dataclass(frozen=True)
@@ -87,45 +91,57 @@ def _words(text: str) -> list[str]:
 
 
 def _texts(split: int, tasks: Sequence[Task]) -> Iterator[_Text]:
-    ids: dict[tuple[str, Shingles], list[str]] = defaultdict(list)
-    contents: dict[tuple[str, Shingles], set[str]] = defaultdict(set)
+    ids: dict[tuple[str, bytes], list[str]] = defaultdict(list)
+    contents: dict[tuple[str, bytes], set[str]] = defaultdict(set)
     for task in tasks:
         setting, words = parted(task)
         if setting or len(words) > 1:
-            key = (setting, _shingles(words[:WORDS]))
+            key = (setting, _shingles(words[:WORDS]).tobytes())
             ids[key].append(task.id)
             contents[key].add(even(task.content))
-    for (setting, shingles), own in ids.items():
-        yield _Text(split, setting, shingles, tuple(own), frozenset(contents[setting, shingles]))
+    for (setting, packed), own in ids.items():
+        found = contents[setting, packed]
+        yield _Text(split, setting, array("q", packed), tuple(own), frozenset(found))
 
 
-def _shingles(words: Sequence[str]) -> Shingles:
+def _shingles(words: Sequence[str]) -> array[int]:
     last = max(len(words) - SHINGLE, 0)
-    return frozenset(tuple(words[start : start + SHINGLE]) for start in range(last + 1))
+    return array("q", sorted({hash(tuple(words[i : i + SHINGLE])) for i in range(last + 1)}))
 
 
 def _pairs(texts: Sequence[_Text]) -> Iterator[tuple[_Text, _Text, float]]:
     """Every pair of texts of two splits and one setting at or above the threshold, the one of the
     earlier split first."""
-    frequency = Counter(shingle for text in texts for shingle in text.shingles)
-    index: dict[tuple[str, tuple[str, ...]], list[int]] = defaultdict(list)
+    counts = _frequencies(texts)
+    index: dict[int, list[int]] = defaultdict(list)
     for number, text in enumerate(texts):  # texts come split by split
         candidates: set[int] = set()
-        for shingle in _prefix(text.shingles, frequency):
-            candidates.update(index[text.setting, shingle])
-            index[text.setting, shingle].append(number)
+        for shingle in _prefix(text.shingles, counts):
+            if counts[shingle % _BUCKETS] > 1:  # else no other text has it
+                posting = index[hash((text.setting, shingle))]
+                candidates.update(posting)
+                posting.append(number)
         for other in candidates:
-            if texts[other].split != text.split:
-                jaccard = _jaccard(texts[other].shingles, text.shingles)
+            earlier = texts[other]
+            if earlier.split != text.split and earlier.setting == text.setting:
+                jaccard = _jaccard(earlier.shingles, text.shingles)
                 if jaccard >= THRESHOLD - _EPSILON:
-                    yield texts[other], text, jaccard
+                    yield earlier, text, jaccard
 
 
-def _prefix(shingles: Shingles, frequency: Mapping[tuple[str, ...], int]) -> list[tuple[str, ...]]:
-    ordered = sorted(shingles, key=lambda each: (frequency[each], each))
+def _frequencies(texts: Sequence[_Text]) -> Sequence[int]:
+    counts = array("I", bytes(4 * _BUCKETS))
+    for text in texts:
+        for shingle in text.shingles:
+            counts[shingle % _BUCKETS] += 1
+    return counts
+
+
+def _prefix(shingles: Shingles, counts: Sequence[int]) -> Shingles:
+    ordered = sorted(shingles, key=lambda each: (counts[each % _BUCKETS], each))
     return ordered[: len(ordered) - math.ceil(THRESHOLD * len(ordered) - _EPSILON) + 1]
 
 
 def _jaccard(one: Shingles, other: Shingles) -> float:
-    shared = len(one & other)
+    shared = len(set(one).intersection(other))
     return shared / (len(one) + len(other) - shared)
