@@ -160,6 +160,13 @@ def test_routing_by_hand() -> None:
         ([], [(None,)], False, False),
         # Floats that differ by rounding must not be sorted apart by what comes after them.
         ([(0.1 + 0.2, "b"), (0.3, "a")], [(0.3, "b"), (0.1 + 0.2, "a")], False, True),
+        (
+            [(100000001, "b"), (100000002, "a")],
+            [(100000002.0, "a"), (100000001.0, "b")],
+            False,
+            True,
+        ),
+        ([(100000001,), (100000002,)], [(100000002,), (100000001,)], False, True),
         ([(math.inf,)], [(math.inf,)], False, True),
         ([(0.0,)], [(0,)], False, True),
     ],
@@ -169,7 +176,9 @@ def test_results_by_hand(left, right, ordered, same) -> None:
     assert same_result(right, left, ordered) is same
 
 
-VALUES = st.none() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3)
+VALUES = (
+    st.none() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.text(max_size=3)
+)
 
 
 @given(rows=st.lists(st.tuples(VALUES, VALUES), max_size=6), data=st.data())

@@ -44,18 +44,17 @@ def _same(left: Any, right: Any) -> bool:
     return type(left) is type(right) and bool(left == right)
 
 
-def _row_key(row: Sequence[Any]) -> list[tuple[int, Any]]:
-    return [_key(value) for value in row]
+def _row_key(row: Sequence[Any]) -> tuple[list[tuple[int, Any]], list[tuple[int, Any]]]:
+    """Sorts rows of all kinds, those that differ by rounding alone side by side: first by rounded
+    numbers, then by the numbers themselves."""
+    return [_key(value, rounded=True) for value in row], [_key(v, rounded=False) for v in row]
 
 
-def _key(value: Any) -> tuple[int, Any]:
-    """Sorts values of all kinds; floats that differ by rounding sort alike."""
+def _key(value: Any, rounded: bool) -> tuple[int, Any]:
     if value is None:
         return 0, 0
-    if isinstance(value, int):
-        return 1, value
-    if isinstance(value, float):
-        return 1, float(f"{value:.8g}") if math.isfinite(value) else value
+    if isinstance(value, int | float):
+        return 1, float(f"{value:.8g}") if rounded else value
     return (2, value) if isinstance(value, str) else (3, bytes(value))
 
 
