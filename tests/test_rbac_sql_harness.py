@@ -22,6 +22,7 @@ from engine.domains.rbac_sql.item import make_task
 from engine.domains.rbac_sql.world import TOOLS
 from engine.editors.recipes import apply as recipe
 from engine.editors.recipes.catalogue import RECIPES
+from engine.editors.recipes.source import set_constant
 from engine.workspace import read_workspace
 from kernel.contract import Limits, Sampling
 from kernel.host import WorkerPool
@@ -103,6 +104,7 @@ def zoo_task(question: str, rows: list[dict[str, Any]]) -> Task:
         "schema": ZOO.partition("\nINSERT")[0],
         "tables": {"keeper": ["id", "name", "salary"], "animal": ["id", "name", "age"]},
         "policy": "GRANT SELECT (id, name) ON keeper;",
+        "grants": {"keeper": ["id", "name"]},
         "policy_rows": rows,
     }
     private = {
@@ -181,7 +183,57 @@ def test_it_passes_smoke_with_the_domains_entry_points(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.splitlines()) == (0, ["SMOKE OK"])
 
 
+def with_recipe(name: str, **constants: int) -> dict[str, bytes]:
+    applied = recipe.apply(SEED, name, random.Random(0))
+    assert applied is not None
+    files, path = applied.files, f"mechanisms/{name}.py"
+    for key, value in constants.items():
+        files[path] = set_constant(files[path], key, value)
+    return files
+
+
+def reply(sql: str) -> Step:
+    return call("final_answer", {"access_granted": True, "sql": sql})
+
+
+def test_try_sql_sends_the_error_back_once() -> None:
+    task = zoo_task("List the keepers.", [])
+    trajectory, model = play(task, [reply("SELECT nme FROM keeper")], with_recipe("try_sql"))
+    assert (trajectory.end, trajectory.turns) == ("answered", 2)
+    assert "no such column: nme" in model.requests[1][0][-1]["content"]
+    good, _ = play(task, [reply("SELECT name FROM keeper")], with_recipe("try_sql"))
+    assert (good.turns, good.answer["sql"]) == (1, "SELECT name FROM keeper")
+
+
+@pytest.mark.parametrize(
+    ("sql", "granted"),
+    [
+        ("SELECT NAME FROM Keeper", True),
+        ("SELECT count(*) FROM keeper", True),
+        ("WITH x AS (SELECT id FROM keeper) SELECT count(*) FROM x", True),
+        ("SELECT name FROM keeper WHERE salary > 1", False),
+        ("SELECT count(*) FROM animal", False),
+        ("SELECT nothing FROM keeper", True),  # doesn't compile: nothing to hold against it
+        ("SELECT 1; SELECT 2", True),
+        ("SELECT '\0'", True),
+    ],
+)
+def test_check_grants_refuses_what_the_policy_does_not_cover(sql, granted) -> None:
+    trajectory, _ = play(zoo_task("Any?", []), [reply(sql)], with_recipe("check_grants"))
+    assert trajectory.answer == {"access_granted": granted, "sql": sql if granted else ""}
+
+
+def test_check_grants_may_tell_the_model_first() -> None:
+    steps = [reply("SELECT salary FROM keeper"), reply("SELECT name FROM keeper")]
+    files = with_recipe("check_grants", RETRIES=1)
+    trajectory, model = play(zoo_task("Any?", []), steps, files)
+    assert trajectory.answer == {"access_granted": True, "sql": "SELECT name FROM keeper"}
+    assert "grants no keeper.salary" in model.requests[1][0][-1]["content"]
+
+
 USABLE = {
+    "try_sql",
+    "check_grants",
     "choose_examples",
     "arrange_examples",
     "accept_syntaxes",

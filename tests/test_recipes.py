@@ -26,7 +26,7 @@ from kernel.host import WorkerPool
 from kernel.scripted import call, malformed, text
 from kernel.smoke import smoke
 
-ALL = sorted(RECIPES)
+ALL = sorted(name for name, each in RECIPES.items() if recipe.applicable(SEED, each))
 LIGHT_ON = "{ding_room.light.turn_on()}"
 NO_EVIDENCE = Evidence("", ())
 

@@ -57,6 +57,13 @@ _BY_CAUSE: Mapping[str, tuple[str, ...]] = {
         "choose_examples",
     ),
     "rejected_feasible": _COMMANDS,
+    "answered_denied": ("check_grants", "choose_examples", "arrange_examples", "example_count"),
+    "broke_policy": ("check_grants", "choose_examples", "arrange_examples", "example_count"),
+    "sql_error": ("try_sql", "choose_examples", "arrange_examples", "example_count"),
+    "sql_stopped": ("try_sql", "choose_examples"),
+    "no_sql": ("choose_examples", "arrange_examples", "retry_malformed"),
+    "wrong_result": ("choose_examples", "arrange_examples", "example_count", "try_sql"),
+    "over_refused": ("choose_examples", "example_count", "arrange_examples"),
     "too_few": ("split_request", "choose_examples", "example_count", "system_wording"),
     "too_many": ("split_request", "choose_examples", "arrange_examples", "system_wording"),
 }

@@ -97,5 +97,6 @@ def public(
         "schema": ddl(schema),
         "tables": {table: [column.name for column in columns] for table, columns in schema.items()},
         "policy": policy.text(role),
+        "grants": policy.grants(role),
         "policy_rows": policy.rows(database, known),
     }

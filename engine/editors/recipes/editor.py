@@ -130,8 +130,9 @@ def _develop(
 def _anything(draft: _Draft, rng: random.Random, but: Sequence[str] = ()) -> None:
     """One change that the brief didn't name: a mechanism the base lacks, else another setting."""
     present = recipe.present(draft.files)
-    lacking = [name for name in RECIPES if name not in present]
-    others = [name for name in RECIPES if name not in lacking]
+    usable = [name for name, each in RECIPES.items() if recipe.applicable(draft.files, each)]
+    lacking = [name for name in usable if name not in present]
+    others = [name for name in usable if name in present]
     rng.shuffle(lacking)
     rng.shuffle(others)
     for name in [*(n for n in lacking if n not in but), *others, *lacking]:
