@@ -219,7 +219,7 @@ def test_the_registry_knows_names_and_paths():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("smarthome", "known: smart_home"),
+        ("smarthome", "known: .*smart_home"),
         ("no_such_module.here:DOMAIN", "No module named 'no_such_module'"),
         ("engine.domains.smart_home:NOTHING", "has no attribute 'NOTHING'"),
         ("engine.domains.split:SPLITS", "is no domain"),

@@ -19,7 +19,9 @@ def data() -> None:
 
 @data.command("check")
 @click.option(
-    "--skip-bad-rows", is_flag=True, help="Leave malformed rows out and list them (not yet frozen)."
+    "--skip-bad-rows",
+    is_flag=True,
+    help="Leave malformed rows out and list them, as skip_bad_rows: true in params.yaml does.",
 )
 @run_option
 @json_option
