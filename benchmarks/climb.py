@@ -5,8 +5,8 @@
     python benchmarks/climb.py --out ~/climb --data ~/homebench   # with the real rows' beside
 
 Each run is a run repository of its own below ``--out``; a broken-off one goes on where it stopped.
-An ablation has the tasks of the full method's run of its seed, and takes from that run's journal the
-rollouts that both would do (its time is what it took beyond these).
+An ablation has the tasks of the full method's run of its seed, and takes from that run's journal
+the rollouts that both would do (its time is what it took beyond these).
 The baseline of every ratio is the seed pair, measured on the same test tasks in the same run.
 """
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -64,3 +66,21 @@ def test_a_run_repository_ignores_what_the_project_does_for_a_run_but_not_the_lo
             check=True,
         )
         assert done.stdout.splitlines() == ignored
+
+
+def test_a_wheel_brings_every_domain_s_seed_harness(tmp_path: Path) -> None:
+    """An installed package finds what this clone does, without the clone."""
+    source = tmp_path / "source"
+    ignored = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "checkpoints", "build")
+    shutil.copytree(ROOT, source, ignore=ignored)
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*command, "--wheel-dir", str(tmp_path), str(source)], check=True)
+    [wheel] = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as packed:
+        inside = set(packed.namelist())
+    shipped = {
+        str(p.relative_to(ROOT)) for p in (ROOT / "seed_harnesses").rglob("*") if p.is_file()
+    }
+    wanted = {name for name in shipped if "__pycache__" not in name}
+    assert wanted <= inside, wanted - inside
+    assert {"engine/templates/dvc.yaml", "engine/serving/calls.jinja"} <= inside
