@@ -14,9 +14,7 @@ exec     turn, command, stdout, stderr, return_code
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from kernel.contract import Message, ToolSchema
@@ -69,24 +67,6 @@ class Trajectory:
             raise ValueError(f"a trajectory without {', '.join(sorted(missing))}")
         known = {name: value[name] for name in names}
         return cls(**{**known, "events": tuple(value["events"])})
-
-
-def write_lines(path: Path, trajectories: Iterable[Trajectory]) -> None:
-    """JSON lines, one trajectory each."""
-    with path.open("w", encoding="utf-8") as stream:
-        for trajectory in trajectories:
-            stream.write(json.dumps(trajectory.to_json(), ensure_ascii=False) + "\n")
-
-
-def read_lines(path: Path) -> Iterator[Trajectory]:
-    """Raises ValueError naming file and line."""
-    with path.open(encoding="utf-8") as stream:
-        for number, line in enumerate(stream, 1):
-            try:
-                trajectory = Trajectory.from_json(json.loads(line))
-            except ValueError as error:
-                raise ValueError(f"{path}:{number}: {error}") from None
-            yield trajectory
 
 
 class Requests:

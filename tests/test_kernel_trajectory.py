@@ -11,8 +11,6 @@ from kernel.trajectory import (
     Trajectory,
     conversations,
     messages,
-    read_lines,
-    write_lines,
 )
 
 CONTENT = st.text(max_size=5) | st.lists(
@@ -48,14 +46,13 @@ def test_json_round_trip(requests, end, error, answer):
     assert Trajectory.from_json(json.loads(json.dumps(trajectory.to_json()))) == trajectory
 
 
-def test_lines_round_trip_and_name_a_bad_one(tmp_path):
-    path = tmp_path / "rollouts.jsonl"
-    whole = [record([([{"role": "user", "content": "ü"}], [])], [reply(0)]), record([], [])]
-    write_lines(path, whole)
-    assert list(read_lines(path)) == whole
-    path.write_text(path.read_text() + '{"schema": 99}\n')
-    with pytest.raises(ValueError, match=r"rollouts.jsonl:3: .*schema 99"):
-        list(read_lines(path))
+def test_a_record_of_another_schema_is_refused():
+    whole = record([([{"role": "user", "content": "ü"}], [])], [reply(0)]).to_json()
+    with pytest.raises(ValueError, match="schema 99"):
+        Trajectory.from_json(whole | {"schema": 99})
+    del whole["turns"]
+    with pytest.raises(ValueError, match="without turns"):
+        Trajectory.from_json(whole)
 
 
 def test_a_record_of_schema_1_stays_readable():
