@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -179,3 +181,22 @@ def test_the_first_answer_counts() -> None:
         return world.answer
 
     assert asyncio.run(course()) == {"access_granted": True, "sql": "SELECT 1"}
+
+
+def test_a_killed_engine_leaves_no_query_behind(tmp_path) -> None:
+    asks = (
+        "from engine.domains.rbac_sql.client import POOL\n"
+        "while True:\n"
+        f"    seen = POOL.preview({{'script': ''}}, {ENDLESS + 'count(*) FROM c'!r}, 5)\n"
+        "    print(seen.status, flush=True)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", asks], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as engine:
+        assert engine.stdout is not None and engine.stderr is not None
+        assert engine.stdout.readline() == "stopped\n"
+        children = psutil.Process(engine.pid).children()
+        assert children
+        engine.kill()
+        gone, left = psutil.wait_procs(children, timeout=30)
+        assert (len(gone), left, engine.stderr.read()) == (len(children), [], "")

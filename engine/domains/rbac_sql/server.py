@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import resource
 import signal
 import sqlite3
@@ -172,8 +173,11 @@ def main() -> None:
         except MemoryError:
             answer = {"status": querying.STOPPED, "detail": "over the memory limit"}
         signal.setitimer(signal.ITIMER_PROF, 0)
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
+        try:
+            sys.stdout.write(json.dumps(answer) + "\n")
+            sys.stdout.flush()
+        except BrokenPipeError:
+            os._exit(0)  # the engine is gone, and with it whoever would read a traceback
 
 
 if __name__ == "__main__":
