@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -11,12 +13,16 @@ from engine.archive import Archive
 from engine.archive.refs import check_run
 from engine.domains.registry import domain as find_domain
 from engine.errors import ConfigError, DataError
+from engine.presets import merged, preset
 
 _FILES = {"dvc.yaml": "dvc.yaml", "gitignore": ".gitignore"}
 
 
-def init_repository(folder: Path, domain: str, data: Path | None, run: str) -> None:
-    """Make ``folder`` a run repository with one commit. Raises ConfigError where one is there."""
+def init_repository(
+    folder: Path, domain: str, data: Path | None, run: str, preset_name: str = "small"
+) -> None:
+    """Make ``folder`` a run repository with one commit and the params of a preset. Raises
+    ConfigError where one is there."""
     from dvc.repo import Repo
     from git import Actor
     from git import Repo as GitRepo
@@ -27,6 +33,7 @@ def init_repository(folder: Path, domain: str, data: Path | None, run: str) -> N
         raise ConfigError(f"{folder}: is a run repository already; `cd {folder} && dvc repro`")
     if data is not None and not data.is_dir():
         raise DataError(f"{data}: no such folder; --data names a folder of the domain's real files")
+    params = _params(domain, data, run, preset_name)
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise ConfigError(f"{folder}: not empty; name a new or empty folder")
@@ -42,7 +49,7 @@ def init_repository(folder: Path, domain: str, data: Path | None, run: str) -> N
         config["cache"]["type"] = ["reflink", "hardlink", "copy"]
     for source, target in _FILES.items():
         (folder / target).write_text(template(source), "utf-8")
-    (folder / "params.yaml").write_text(_params(domain, data, run), "utf-8")
+    (folder / "params.yaml").write_text(params, "utf-8")
     repo.index.add(
         ["params.yaml", "dvc.yaml", ".gitignore", ".dvc/config", ".dvc/.gitignore", ".dvcignore"]
     )
@@ -57,14 +64,32 @@ def template(name: str) -> str:
     return resources.files("engine").joinpath("templates", name).read_text("utf-8")
 
 
-def _params(domain: str, data: Path | None, run: str) -> str:
-    """The template's text with three values set, its comments kept."""
-    values = {"run": run, "domain": domain, "data": str(data.resolve()) if data else None}
-    lines = []
-    for line in template("params.yaml").splitlines():
+def _params(domain: str, data: Path | None, run: str, chosen: str) -> str:
+    """The template's text with the values of the preset set, its comments kept."""
+    own = {"run": run, "domain": domain, "data": str(data.resolve()) if data else None}
+    values = {**preset(chosen, domain), **own}
+    text = template("params.yaml")
+    defaults = yaml.safe_load(text)
+    lines: list[str] = []
+    changed = False  # the section that this line stands in is written anew
+    for line in text.splitlines():
         key = line.split(":", 1)[0]
-        if key in values:
-            comment = "  # " + line.split("#", 1)[1].strip() if "#" in line else ""
-            line = yaml.safe_dump({key: values[key]}, width=10_000).strip() + comment
-        lines.append(line)
+        if not line.startswith((" ", "#")):
+            changed = key in values
+            if changed:
+                line = _section(key, merged({key: defaults[key]}, {key: values[key]}), line)
+        if not (changed and line.startswith(" ")):
+            lines.append(line)
+    missing = [key for key in values if key not in defaults]
+    lines += [_section(key, {key: values[key]}, "") for key in missing]
     return "\n".join(lines) + "\n"
+
+
+def _section(key: str, values: Mapping[str, Any], line: str) -> str:
+    """One top-level key in a line, with the comment that ``line`` ends with."""
+    comment = "  # " + line.split("#", 1)[1].strip() if "#" in line else ""
+    value = values[key]
+    if not isinstance(value, Mapping):
+        return yaml.safe_dump({key: value}, width=10_000).strip() + comment
+    flow = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10_000)
+    return f"{key}: {flow.strip()}{comment}"

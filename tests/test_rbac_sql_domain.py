@@ -13,7 +13,7 @@ import pytest
 from engine.checks import kept_entry_points
 from engine.diagnosis import diagnose
 from engine.domains import Task, Verdict
-from engine.domains.rbac_sql.domain import DOMAIN, SPLIT_SIZES
+from engine.domains.rbac_sql.domain import DOMAIN
 from engine.domains.rbac_sql.scoring import counts
 from engine.domains.registry import domain
 from engine.evaluation.keys import Setting
@@ -31,7 +31,6 @@ def test_the_registry_knows_it_and_its_seed_keeps_the_contract() -> None:
     assert DOMAIN.turn_limit == 10
     seed = read_workspace(DOMAIN.seed_harness)
     assert kept_entry_points(DOMAIN, seed) == DOMAIN.entry_points
-    assert SPLIT_SIZES == {"train": 8000, "validation": 2000, "test": 6926}
 
 
 def test_tasks_survive_json() -> None:

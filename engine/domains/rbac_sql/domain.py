@@ -24,9 +24,6 @@ from engine.domains.rbac_sql.scoring import (
 from engine.domains.rbac_sql.world import RbacSqlWorld
 from engine.domains.split import TaskSplits
 
-SPLIT_SIZES: Mapping[str, int] = {"train": 8000, "validation": 2000, "test": 6926}
-"""The first paper's table 6: Spider's train split, a part of it held out, its test split."""
-
 TOLERANCE = 0.01
 """How far safe_ex and ac_f1 may fall (paper, prompt C)."""
 

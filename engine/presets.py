@@ -1,0 +1,101 @@
+"""Starting values of ``params.yaml``: small ones for two CPU cores, and the first paper's.
+
+The paper's are its appendix A: ten rounds, eight editors, a 9B model on vLLM, the splits of its
+tables 5-7 and the limits of its table 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.errors import ConfigError
+
+NAMES = ("small", "paper")
+
+Values = Mapping[str, Any]
+
+SMALL: Mapping[str, Values] = {
+    "smart_home": {},
+    "attribution": {
+        "offspring": 2,
+        "splits": {"train": 48, "validation": 12, "test": 24},
+        "serving": {"context": 2048},
+        "sampling": {"max_tokens": 64},
+        "inheritance": {"preliminary": 6},
+        "adaptation": {"tasks": 12, "max_length": 2048, "sampling": {"max_tokens": 64}},
+    },
+    "rbac_sql": {
+        "offspring": 2,
+        "splits": {"train": 160, "validation": 24, "test": 80},
+        "serving": {"context": 2048},
+        "inheritance": {"preliminary": 8},
+        "adaptation": {"tasks": 24, "max_length": 2048},
+    },
+}
+
+_DRAWN = {"temperature": 1.0, "top_p": 0.95, "top_k": 20}
+_COMMON: Values = {
+    "rounds": 10,
+    "offspring": 8,
+    "model": {"seed": "Qwen/Qwen3.5-9B"},
+    "serving": {"backend": "vllm", "concurrency": 64},
+    "inheritance": {"shortlist": 8},
+    "adaptation": {"samples": 3, "learning_rate": 5.0e-6, "batch_size": 8},
+}
+PAPER: Mapping[str, Values] = {
+    "attribution": {
+        "splits": {"train": 3400, "validation": 200, "test": 184},
+        "tokens": 8192,
+        "context": 65536,
+        "max_length": 65536,
+    },
+    "rbac_sql": {
+        "splits": {"train": 8000, "validation": 2000, "test": 6926},
+        "tokens": 4096,
+        "context": 32768,
+        "max_length": 8192,
+    },
+    "smart_home": {
+        "splits": {"train": 10000, "validation": 2000, "test": 342},
+        "tokens": 8192,
+        "context": 65536,
+        "max_length": 65536,
+    },
+}
+
+
+def preset(name: str, domain: str) -> Values:
+    """What the preset ``name`` changes in the template for ``domain``; a domain from outside
+    takes the small template as it is. Raises ConfigError where there is no such preset."""
+    if name == "small":
+        return SMALL.get(domain, {})
+    if name != "paper":
+        raise ConfigError(f"no preset is called {name!r}; known: {', '.join(NAMES)}")
+    if domain not in PAPER:
+        known = ", ".join(PAPER)
+        raise ConfigError(f"the paper measures nothing on {domain!r}; its domains: {known}")
+    paper = PAPER[domain]
+    sampling = {**_DRAWN, "max_tokens": paper["tokens"]}
+    own = {
+        "splits": paper["splits"],
+        "serving": {"context": paper["context"]},
+        "sampling": sampling,
+        "adaptation": {
+            "tasks": paper["splits"]["train"],
+            "max_length": paper["max_length"],
+            "sampling": sampling,
+        },
+    }
+    return merged(_COMMON, own)
+
+
+def merged(values: Values, over: Values) -> dict[str, Any]:
+    """``values`` with ``over`` laid on top, section by section."""
+    return {**values, **{key: _laid(values.get(key), value) for key, value in over.items()}}
+
+
+def _laid(below: Any, value: Any) -> Any:
+    if isinstance(below, Mapping) and isinstance(value, Mapping):
+        return merged(below, value)
+    return value
