@@ -124,20 +124,39 @@ def scripted(root: Path, count: int) -> float:
     return (time.perf_counter() - start) / count
 
 
+def measure(root: Path, last: int) -> None:
+    """A pair for each of the last offspring, as a round leaves them."""
+    archive = Archive.open(root, RUN)
+    checkpoint = archive.checkpoints()[0].oid
+    outcome = {"score": 0.5, "scalar": 0.5, "timr": 0.1, "metrics": {"f1": 0.5}}
+    with archive.lock():
+        for entry in archive.harnesses(limit=last):
+            name = f"{entry.label}-a"
+            archive.record_pair(
+                PairDraft(
+                    name, entry.round, entry.oid, checkpoint, outcome, "outs: []\n",
+                    "validation", name, f"Measure {name}",
+                )
+            )  # fmt: skip
+
+
 def listing(root: Path) -> float:
-    """Seconds a fresh process needs for the last 50 offspring and pairs, start-up included."""
-    code = (
-        "import sys, json; from pathlib import Path; from engine.archive import Archive\n"
-        f"a = Archive.open(Path(sys.argv[1]), {RUN!r})\n"
-        "found = a.harnesses(include_rejected=True, limit=50); a.pairs(limit=50); a.tip()\n"
-        "print(json.dumps([h.oid for h in found]))"
-    )
+    """Seconds of `coevo log --json -n 50`, start-up included."""
+    (root / "params.yaml").write_text(f"run: {RUN}\n")
+    (root / "dvc.yaml").write_text("stages: {}\n")
+    coevo = Path(sys.executable).with_name("coevo")
     start = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-c", code, str(root)], capture_output=True, check=True, text=True
+        [coevo, "log", "--json", "-n", "50"],
+        cwd=root,
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
     )
-    assert len(json.loads(done.stdout)) == 50
-    return time.perf_counter() - start
+    seconds = time.perf_counter() - start
+    rows = json.loads(done.stdout)
+    assert len(rows) == 50 and all(row["score"] == 0.5 for row in rows)
+    return seconds
 
 
 def main() -> int:
@@ -153,6 +172,7 @@ def main() -> int:
         marks = list(record(root / "archive", options.offspring, options.editors, options.rounds))
         laps = [after - before for before, after in itertools.pairwise(marks)]
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        measure(root / "archive", 200)
         shown = listing(root / "archive")
         size = sum(p.stat().st_size for p in (root / "archive/.git").rglob("*") if p.is_file())
     rate = options.offspring / (marks[-1] - marks[0])
@@ -161,7 +181,7 @@ def main() -> int:
         f"offspring per second: {rate:.0f}, {rate * slow:.1f} x git subprocesses ({1 / slow:.0f})"
     )
     print(f"last thousand / first thousand: {laps[-1] / laps[0]:.2f}")
-    print(f"last 50 of {options.offspring} listed: {shown:.2f} s, interpreter start included")
+    print(f"coevo log --json -n 50 on {options.offspring}: {shown:.2f} s, start-up included")
     print(f"peak memory: {memory:.0f} MB; repository: {size / 2**20:.0f} MB")
     kept = (
         rate >= PER_SECOND,

@@ -212,17 +212,19 @@ class Archive:
         limit: int | None = None,
         harness: str | None = None,
         checkpoint: str | None = None,
+        since: int = 0,
     ) -> list[Pair]:
-        """Measured pairs, newest last; only those of one harness or checkpoint when given."""
+        """Measured pairs, newest last; only those of one harness or checkpoint when given, and of
+        no round before ``since``."""
         wanted = {oid for oid in (harness, checkpoint) if oid}
 
         def holds(oid: str) -> bool:
             return wanted <= {str(parent) for parent in self._store.commit(oid).parent_ids}
 
-        return self._list(Pair, ("pair",), limit, holds if wanted else None)
+        return self._list(Pair, ("pair",), limit, holds if wanted else None, since)
 
-    def rounds(self, limit: int | None = None) -> list[Round]:
-        return self._list(Round, ("round",), limit)
+    def rounds(self, limit: int | None = None, since: int = 0) -> list[Round]:
+        return self._list(Round, ("round",), limit, since=since)
 
     def tests(self) -> list[TestResult]:
         """The uses of the test split. No stage of a round may call this."""
@@ -280,11 +282,12 @@ class Archive:
         kinds: Sequence[str],
         limit: int | None,
         wanted: Callable[[str], bool] | None = None,
+        since: int = 0,
     ) -> list[T]:
         self._state.refresh()
         found: list[T] = []
         for name, oid in self._state.newest_first(kinds):
-            if limit is not None and len(found) >= limit:
+            if name.round < since or (limit is not None and len(found) >= limit):
                 break
             if wanted is None or wanted(oid):
                 found.append(self._typed(kind, name, oid))

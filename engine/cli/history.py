@@ -46,16 +46,21 @@ def log(limit: int, run: str | None, as_json: bool) -> None:
 
 
 def lineage(context: Context, limit: int) -> list[dict[str, Any]]:
-    """The newest harnesses with their best outcome on V."""
+    """The newest harnesses with their best outcome on V. Read are the rounds since the oldest of
+    them, where alone they can have been measured."""
+    archive = context.archive
+    entries = archive.harnesses(limit=limit, include_rejected=True)
+    since = min((entry.round for entry in entries), default=0)
+    pairs = archive.pairs(since=since)
     best: dict[str, Mapping[str, Any]] = {}
-    for pair in context.archive.pairs():
+    for pair in pairs:
         known = best.get(pair.harness)
         if known is None or pair.outcome["scalar"] > known["scalar"]:
             best[pair.harness] = pair.outcome
-    titles = {r.incumbent for r in context.archive.rounds()}
-    held = {p.harness for p in context.archive.pairs() if p.oid in titles}
+    titles = {round_.incumbent for round_ in archive.rounds(since=since)}
+    held = {pair.harness for pair in pairs if pair.oid in titles}
     rows = []
-    for entry in context.archive.harnesses(limit=limit, include_rejected=True):
+    for entry in entries:
         outcome = best.get(entry.oid)
         rows.append(
             {
@@ -64,7 +69,7 @@ def lineage(context: Context, limit: int) -> list[dict[str, Any]]:
                 "round": entry.round,
                 "subject": entry.subject,
                 "base": entry.base,
-                "base_name": context.archive.harness(entry.base).label if entry.base else None,
+                "base_name": archive.harness(entry.base).label if entry.base else None,
                 "adopts": [(adoption.oid, adoption.mechanism) for adoption in entry.adopts],
                 "editor": entry.editor,
                 "lines_added": entry.lines_added,
