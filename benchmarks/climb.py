@@ -76,7 +76,7 @@ def run(plan: Plan, out: Path, overrides: dict[str, Any]) -> dict[str, Any]:
         "plan": plan.name,
         "mode": plan.mode,
         "seed": plan.seed,
-        "rounds": [_round(folder, number) for number in range(ROUNDS + 1)],
+        "rounds": [_facts(folder, commit) for commit in _rounds(folder)[: ROUNDS + 1]],
         "test": json.loads(coevo(folder, "test", "evo/evolution", "--json")),
     }
     result.write_text(json.dumps(facts, indent=1))
@@ -104,44 +104,56 @@ def _finished(folder: Path) -> int:
     return int(json.loads(done.stdout)["round"]) if done.returncode == 0 else -1
 
 
-def _round(folder: Path, number: int) -> dict[str, Any]:
-    log = subprocess.run(
-        [
-            "git",
-            "log",
-            "--first-parent",
-            "evo/evolution",
-            "--format=%H %(trailers:key=Coevo-Kind,valueonly,separator=)",
-        ],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
-    rounds = [line.split()[0] for line in reversed(log) if line.endswith(" round")]
-    return dict(json.loads(coevo(folder, "show", rounds[number], "--json")))
+def _rounds(folder: Path) -> list[str]:
+    """The commits of the finished rounds, round 0 first."""
+    form = "--format=%H %(trailers:key=Coevo-Kind,valueonly,separator=)"
+    log = _git(folder, "log", "--first-parent", "evo/evolution", form).splitlines()
+    return [line.split()[0] for line in reversed(log) if line.endswith(" round")]
+
+
+def _git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def _facts(folder: Path, commit: str) -> dict[str, Any]:
+    """A round as `coevo show` tells it, with what its candidates gained over the incumbent."""
+    found = json.loads(coevo(folder, "show", commit, "--json"))
+    if found["round"] == 0:  # it only measures the seed pair
+        return {**found, "gains": {}}
+    record = json.loads(_git(folder, "show", f"{commit}:round.json"))
+    return {**found, "gains": record["promotion"]["gains"]}
+
+
+def _promotion(found: dict[str, Any]) -> str:
+    """What was promoted, and how much of its gain each side of the pair brought."""
+    inherited, adapted = found["gains"].get("inherited"), found["gains"].get("adapted")
+    name = f"{found['round']}: {found['incumbent']['name']}"
+    if inherited is None:
+        return f"{name} (adapted {adapted:+.3f})"
+    if not found["incumbent"]["name"].endswith("-adapted"):
+        return f"{name} (inherited {inherited:+.3f})"
+    return f"{name} (inherited {inherited:+.3f}, adapted {adapted - inherited:+.3f} on top)"
 
 
 def row(facts: dict[str, Any]) -> str:
     """One line of the table."""
     test, rounds = facts["test"], facts["rounds"]
     scores = " → ".join(f"{r['incumbent']['score']:.3f}" for r in rounds)
-    promoted = ", ".join(
-        f"{r['round']}: {r['incumbent']['name']}" for r in rounds if r.get("promoted")
-    )
+    promoted = "; ".join(_promotion(r) for r in rounds[1:] if r.get("promoted"))
     seed, final, diff = test["seed"]["score"], test["outcome"]["score"], test["difference"]
-    seconds = sum(float(r["costs"].get("seconds", 0)) for r in rounds)
+    seconds = [float(r["costs"].get("seconds", 0)) / 60 for r in rounds[1:]]
     return (
         f"| {facts['plan']} | {scores} | {promoted or 'none'} | {seed:.3f} | {final:.3f} | "
         f"{diff['mean']:+.3f} ({diff['low']:+.3f} to {diff['high']:+.3f}) | "
-        f"{test['outcome']['tasks']} | {seconds / 60:.0f} min |"
+        f"{', '.join(f'{each:.1f}' for each in seconds)} |"
     )
 
 
 def table(rows: Sequence[str]) -> str:
     head = (
         "| run | incumbent on V, rounds 0 to 3 | promoted | test: seed pair | test: final pair | "
-        "difference (95 % paired bootstrap) | test tasks | time |\n" + "|---" * 8 + "|"
+        "difference (95 % paired bootstrap) | minutes a round |\n" + "|---" * 7 + "|"
     )
     return "\n".join([head, *rows]) + "\n"
 
