@@ -8,6 +8,8 @@ from typing import Any
 import click
 
 from engine.cli.options import json_option, print_json
+from engine.domains.attribution.filters import FILTERS
+from engine.domains.attribution.offline import score as score_attribution
 from engine.domains.rbac_sql.offline import score as score_rbac_sql
 from engine.domains.smart_home.offline import score as score_smart_home
 
@@ -87,6 +89,60 @@ def rbac_sql(
             value = ", ".join(f"{outcome} {count}" for outcome, count in value.items())
         shown = f"{value:.4f}" if isinstance(value, float) else "n/a" if value is None else value
         click.echo(f"{name:<18} {shown}")
+
+
+@score.command("attribution")
+@click.option(
+    "--data",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Folder with Who&When, TracerTraj-Code or both.",
+)
+@click.option(
+    "--predictions",
+    required=True,
+    type=click.Path(path_type=Path),
+    help='JSON lines {"id": "Hand-Crafted/12", "agent": …, "step": 12}; a missing id is wrong.',
+)
+@click.option(
+    "--filter",
+    "filters",
+    multiple=True,
+    type=click.Choice(FILTERS),
+    help="Leave out logs that the paper's training filter drops, and count them.",
+)
+@click.option("--skip-bad-rows", is_flag=True, help="Count and list malformed rows, and go on.")
+@json_option
+def attribution(
+    data: Path, predictions: Path, filters: tuple[str, ...], skip_bad_rows: bool, as_json: bool
+) -> None:
+    """Agent and step accuracy, in all and by subset, and the official substring figures.
+
+    \b
+    coevo score attribution --data ~/who_and_when --predictions answers.jsonl --json
+    """
+    found = score_attribution(data, predictions, filters=filters, skip_bad_rows=skip_bad_rows)
+    for line in found.skipped:
+        click.echo(f"skipped: {line}", err=True)
+    report = found.to_json()
+    if skip_bad_rows:
+        report["skipped"] = len(found.skipped)
+    if as_json:
+        print_json(report)
+        return
+    for name, figures in {"all": report, **report["by_source"]}.items():
+        _accuracies(name, figures)
+    for name, count in report.get("dropped", {}).items():
+        click.echo(f"left out by {name}: {count}")
+
+
+def _accuracies(name: str, figures: dict[str, Any]) -> None:
+    official = figures["official"]
+    click.echo(
+        f"{name:<20} n {figures['n']:>5}  agent {figures['agent_accuracy']:.4f}  "
+        f"step {figures['step_accuracy']:.4f}  objective {figures['objective']:.4f}  "
+        f"official {official['agent_accuracy']:.4f} {official['step_accuracy']:.4f}"
+    )
 
 
 def _line(name: str, figures: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ from engine.seams import find
 
 DOMAINS = {
     "smart_home": "engine.domains.smart_home:DOMAIN",
+    "attribution": "engine.domains.attribution.domain:DOMAIN",
     "rbac_sql": "engine.domains.rbac_sql.domain:DOMAIN",
 }
 
