@@ -59,3 +59,25 @@ class SandboxError(CoevoError):
     """No sandbox works here, or it broke."""
 
     exit_code = 9
+
+
+class BudgetSpent(CoevoError):
+    """A cap on calls, tokens, money or seconds of language models leaves no further call.
+
+    ``whose`` cap it is (round, role or session), ``cap`` its name, ``figures`` what was used of
+    what, ``key`` the parameter that sets it.
+    """
+
+    exit_code = 10
+
+    def __init__(
+        self, role: str, session: str, whose: str, cap: str, figures: str, key: str
+    ) -> None:
+        self.role, self.session, self.whose, self.cap = role, session, whose, cap
+        self.figures = figures
+        mend = f"; raise {key}.{cap} and run `dvc repro` to go on" if key else ""
+        who = f"{role} {session}".strip()
+        super().__init__(
+            f"{who}: the {whose}'s budget is spent ({figures}), no further call was made; what had "
+            f"finished is kept{mend}"
+        )

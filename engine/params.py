@@ -8,13 +8,14 @@ from __future__ import annotations
 import difflib
 import os
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from engine.errors import ConfigError
+from engine.llm.usage import Caps, Price
 from kernel.contract import Limits, Sampling
 
 
@@ -83,10 +84,50 @@ class LimitParams(_Section):
         )
 
 
+class PriceParams(_Section):
+    """USD per million tokens; ``cached_input`` None: the same as ``input``."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    cached_input: float | None = Field(None, ge=0)
+
+    def price(self) -> Price:
+        return Price(self.input, self.output, self.cached_input)
+
+
+class CapParams(_Section):
+    """The most that calls to language models may use in a round; None: no cap."""
+
+    calls: int | None = Field(None, ge=0)
+    tokens: int | None = Field(None, ge=0)
+    usd: float | None = Field(None, ge=0)
+    seconds: float | None = Field(None, ge=0)
+
+    def caps(self) -> Caps:
+        return Caps(self.calls, self.tokens, self.usd, self.seconds)
+
+
+class LLMParams(_Section):
+    """The language model behind the meta-agent's roles; a role may name another ``model``.
+    ``context`` in tokens; ``timeout_s`` for one whole reply."""
+
+    base_url: str | None = None
+    api_key_env: str | None = None
+    model: str | None = None
+    api: Literal["chat", "responses"] = "chat"
+    reasoning_effort: str | None = None
+    context: int = Field(128_000, ge=1024)
+    timeout_s: float = Field(600.0, gt=0)
+    prices: dict[str, PriceParams] = Field(default_factory=dict)
+    caps: CapParams = CapParams()
+
+
 class EditorParams(_Section):
     """Who turns briefs into offspring, and the line budget (None: none) each one has."""
 
     kind: str = "recipes"
+    model: str | None = None
+    caps: CapParams = CapParams()
     line_budget: int | None = 500
 
 
@@ -94,6 +135,8 @@ class CuratorParams(_Section):
     """Who writes evidence and briefs, and how much of the archive it may read."""
 
     kind: str = "embedded"
+    model: str | None = None
+    caps: CapParams = CapParams()
     retrieval_budget: int = Field(24, ge=1)
 
 
@@ -102,6 +145,8 @@ class InheritanceParams(_Section):
     ``preliminary`` tasks of V rank these candidates, ``shortlist`` of them are measured on V."""
 
     kind: str = "embedded"
+    model: str | None = None
+    caps: CapParams = CapParams()
     merger: str = "mergekit"
     proposals: int = Field(2, ge=1)
     preliminary: int = Field(16, ge=1)
@@ -148,6 +193,7 @@ class Params(_Section):
     serving: ServingParams = ServingParams()
     sampling: SamplingParams = SamplingParams()
     limits: LimitParams = LimitParams()
+    llm: LLMParams = LLMParams()
     curator: CuratorParams = CuratorParams()
     editors: EditorParams = EditorParams()
     inheritance: InheritanceParams = InheritanceParams()
@@ -160,11 +206,12 @@ class Params(_Section):
             raise ValueError(
                 "inheritance.preliminary is larger than splits.validation; make it smaller"
             )
-        if self.serving.base_url and "@" in urlsplit(self.serving.base_url).netloc:
-            raise ValueError(
-                "serving.base_url holds a user or key, which would enter git; put the key into a "
-                "variable and name that in serving.api_key_env"
-            )
+        for name, section in (("serving", self.serving), ("llm", self.llm)):
+            if section.base_url and "@" in urlsplit(section.base_url).netloc:
+                raise ValueError(
+                    f"{name}.base_url holds a user or key, which would enter git; put the key "
+                    f"into a variable and name that in {name}.api_key_env"
+                )
         if self.serving.backend == "external" and not self.serving.base_url:
             raise ValueError("serving.base_url is needed with serving.backend: external")
         return self
@@ -207,7 +254,10 @@ def _explain(error: ValidationError) -> str:
         return f"{key + ': ' if key else ''}{message}{shown}"
     section: type[BaseModel] = Params
     for part in first["loc"][:-1]:
-        annotation = section.model_fields[str(part)].annotation
+        known = section.model_fields.get(str(part))
+        if known is None:  # a key of a table such as llm.prices
+            continue
+        annotation = next(iter(get_args(known.annotation)[1:]), known.annotation)
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
             section = annotation
     near = difflib.get_close_matches(str(first["loc"][-1]), section.model_fields, 1)

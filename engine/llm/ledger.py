@@ -1,0 +1,92 @@
+"""The file that calls are counted in: JSON lines, one as a call begins and one as it ends.
+
+A call that began and never ended (its process was killed) still counts as a call, so that counts
+are exact whatever happens; what it used is unknown. A torn last line is such an end, or the begin
+of a call that was never sent: it is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.errors import ConfigError
+from engine.llm.usage import Usage
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One call's usage, and whose it was."""
+
+    round: int
+    role: str
+    session: str
+    model: str
+    usage: Usage
+
+
+def ledger_path(root: Path, run: str) -> Path:
+    """Where the calls of a run are counted."""
+    return root / ".coevo" / "costs" / f"{run}.jsonl"
+
+
+class Ledger:
+    """Appends to the file, each line in one write."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        size = os.fstat(self._file).st_size
+        if size and os.pread(self._file, 1, size - 1) != b"\n":
+            os.write(self._file, b"\n")  # behind a torn line
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Append one line. Raises OSError where the disk is full."""
+        os.write(self._file, (json.dumps(line) + "\n").encode())
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+def entries(path: Path) -> list[Entry]:
+    """Every call in the file, in the order in which they began; none where there is no file.
+
+    Raises ConfigError for a file of another schema.
+    """
+    begun: dict[str, dict[str, Any]] = {}
+    used: dict[str, Usage] = {}
+    for line in _lines(path):
+        if "usage" not in line:
+            if line.get("schema") != SCHEMA:
+                raise ConfigError(
+                    f"{path}: costs of schema {line.get('schema')!r}, this version reads {SCHEMA}; "
+                    "move the file away to count from zero"
+                )
+            begun[line["call"]] = line
+        elif line["call"] in begun:
+            used[line["call"]] = Usage(**line["usage"])
+    unknown = Usage(calls=1, unanswered=1)
+    return [
+        Entry(b["round"], b["role"], b["session"], b["model"], used.get(call, unknown))
+        for call, b in begun.items()
+    ]
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        text = path.read_text("utf-8", "replace")
+    except FileNotFoundError:
+        return
+    for line in text.splitlines():
+        try:
+            read = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(read, dict) and "call" in read:
+            yield read
