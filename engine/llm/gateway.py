@@ -3,6 +3,9 @@
 Each session has a door: a unix socket to be mounted into its sandbox, and a token. Behind it stand
 Chat Completions, Responses and the list of models of one endpoint, and nothing else. The gateway
 alone has the endpoint's key; it counts each call, refuses those over a cap, and writes transcripts.
+
+Whoever starts the sandbox gives it an environment made for it: what bubblewrap itself was started
+with can be read inside under /proc/1/environ, `--clearenv` or not.
 """
 
 from __future__ import annotations
