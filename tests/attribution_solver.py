@@ -60,7 +60,9 @@ def solve(question: str, said: Said) -> tuple[str, int]:
 
 
 def read(ledger: Ledger, step: int, text: str) -> None:
-    if plan := re.match(r"Plan: look up (.+), add them up(?:, (take off|add) (\d+))?, report", text):
+    if plan := re.match(
+        r"Plan: look up (.+), add them up(?:, (take off|add) (\d+))?, report", text
+    ):
         goods = names(plan[1])
         change = int(plan[3] or 0) * (-1 if plan[2] == "take off" else 1)
         ledger.flag("plan", step, (goods, change) != (ledger.goods, ledger.change))

@@ -59,7 +59,9 @@ def most_frequent(task: Task) -> str:
 
 def test_guessers_do_badly(splits, long) -> None:
     for tasks in (everything(splits), long):
-        last = figures(tasks, lambda t: {"agent": spoken(t, -1), "step": len(t.public["steps"]) - 1})
+        last = figures(
+            tasks, lambda t: {"agent": spoken(t, -1), "step": len(t.public["steps"]) - 1}
+        )
         first = figures(tasks, lambda t: {"agent": spoken(t, 0), "step": 0})
         assert max(last["step_accuracy"], first["step_accuracy"]) < 0.25
         assert max(last["agent_accuracy"], first["agent_accuracy"]) < 0.45

@@ -120,7 +120,10 @@ def test_parquet_gives_the_same_logs_and_is_read_once(tmp_path) -> None:
 
 
 BAD = [
-    ({"mistake_step": "8"}, "mistake_step: expected one of the 5 steps of history (0 to 4), got '8'"),
+    (
+        {"mistake_step": "8"},
+        "mistake_step: expected one of the 5 steps of history (0 to 4), got '8'",
+    ),
     ({"mistake_step": "-1"}, "mistake_step: expected one of the 5 steps"),
     ({"mistake_step": "three"}, "mistake_step: expected a whole number, got 'three'"),
     ({"mistake_step": None}, "mistake_step: expected a whole number, got None"),
@@ -256,10 +259,15 @@ def test_the_real_files_make_the_small_presets_splits() -> None:
     require_disjoint({"train": made.train, "validation": made.validation, "test": made.test})
     assert {task.strata["source"] for task in made.train} == {"TracerTraj-Code"}
     assert {task.strata["source"] for task in made.test} == {"Hand-Crafted", "Algorithm-Generated"}
-    for task in (*made.train, *made.validation, *made.test):
-        row = raw(task.strata["source"])[task.id] if task in made.test[:3] else None
-        assert row is None or task.private["mistake_agent"] == row["mistake_agent"]
-        assert not any("_attacked_solution" in text for text in task.private["texts"].values())
+    for task in made.test:
+        row = raw(task.strata["source"])[task.id]
+        assert task.private["mistake_agent"] == row["mistake_agent"]
+    told = [text for task in made.train for text in task.private["texts"].values()]
+    published = [
+        each["content"] for row in raw("TracerTraj-Code").values() for each in row["history"]
+    ]
+    assert any("_attacked_solution" in text for text in published)
+    assert not any("_attacked_solution" in text for text in told)
 
 
 @needs_who

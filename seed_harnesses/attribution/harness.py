@@ -153,7 +153,9 @@ def worked(number: int, example: dict[str, Any]) -> list[dict[str, Any]]:
     """An example as a conversation: its summary, one look at its steps, its answer."""
     log = [(step, agent, text) for step, (agent, text) in enumerate(example["log"])]
     summary = "\n".join(f"{step}: {agent}" for step, agent, _ in log)
-    task = ordered({"question": f"Question: {example['instruction']}", "steps": f"Steps:\n{summary}"})
+    task = ordered(
+        {"question": f"Question: {example['instruction']}", "steps": f"Steps:\n{summary}"}
+    )
     seen = "\n".join(f"[{step}] {agent}: {text}" for step, agent, text in log)
     answer = {"agent": log[example["step"]][1], ANSWER_FIELD: example["step"]}
     looking = f"look{number}"

@@ -163,8 +163,10 @@ class Course:
         cast = self._cast
         speaker = cast.lead
         if cast.topology == "pipeline":
-            speaker = cast.solvers[(self._turn - 2) % len(cast.solvers)] if self._turn > 1 else (
-                cast.reader
+            speaker = (
+                cast.solvers[(self._turn - 2) % len(cast.solvers)]
+                if self._turn > 1
+                else (cast.reader)
             )
         elif cast.topology != "managed":
             speaker = self._rng.choice(cast.solvers)

@@ -110,9 +110,7 @@ def _setting(rng: random.Random, aim: int) -> tuple[Puzzle, Cast, Manner]:
     return draw_puzzle(rng, min(max(goods, 2), 44)), draw_cast(rng), manner
 
 
-def _failed(
-    rng: random.Random, puzzle: Puzzle, cast: Cast, manner: Manner
-) -> tuple[Course, Slot]:
+def _failed(rng: random.Random, puzzle: Puzzle, cast: Cast, manner: Manner) -> tuple[Course, Slot]:
     """A course with one decisive error and, now and then, others that are mended."""
     seed = rng.getrandbits(32)
     slots = Course(puzzle, cast, manner, seed, {}).slots
