@@ -50,9 +50,22 @@ class FailureClass:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """A task that failed, in its first failed rollout: what classes of failures are made from."""
+
+    id: str
+    cause: str
+    end: str
+    turns: int
+    grounded: bool
+    violations: tuple[str, ...]
+    strata: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Feedback:
     """The diagnosis. ``classes`` come with the most frequent first; ids are opaque. ``cost`` is
-    what it took to have the rollouts."""
+    what it took to have the rollouts. ``failures`` are all that failed, by id."""
 
     n: int
     score: float
@@ -66,6 +79,7 @@ class Feedback:
     classes: tuple[FailureClass, ...]
     controls: tuple[str, ...]
     cost: Cost = field(default_factory=Cost)
+    failures: tuple[Failure, ...] = ()
 
 
 def diagnose(rollouts: Sequence[Rollout], domain: Domain) -> Feedback:
@@ -87,6 +101,7 @@ def diagnose(rollouts: Sequence[Rollout], domain: Domain) -> Feedback:
         strata=tuple(_strata(rollouts)),
         classes=tuple(_classes([each for each in rollouts if not each.verdict.accepted])),
         controls=tuple(right[:_CONTROLS]),
+        failures=tuple(_failures(rollouts)),
     )
 
 
@@ -116,6 +131,25 @@ def grounded(rollout: Rollout) -> bool:
     """Whether the world was asked for anything before the answer."""
     calls = [each for each in rollout.trajectory.events if each["kind"] in ("call", "exec")]
     return len(calls) > 1 or (len(calls) == 1 and rollout.trajectory.end != "answered")
+
+
+def _failures(rollouts: Sequence[Rollout]) -> list[Failure]:
+    first: dict[str, Rollout] = {}
+    for each in rollouts:
+        if not each.verdict.accepted:
+            first.setdefault(each.opaque_id, each)
+    return [
+        Failure(
+            id=name,
+            cause=cause(each),
+            end=each.trajectory.end,
+            turns=each.trajectory.turns,
+            grounded=grounded(each),
+            violations=tuple(flags(each)),
+            strata=dict(each.task.strata),
+        )
+        for name, each in sorted(first.items())
+    ]
 
 
 def _kind(name: str, count: int, looked_up: int) -> str:

@@ -23,7 +23,7 @@ class Merging:
         self.note = ""
 
     def checkpoint(self, proposal: Proposal) -> str | None:
-        mark = repr((sorted(proposal.alpha.items()), proposal.density, proposal.normalize))
+        mark = repr((sorted(proposal.alpha.items()), _settings(proposal)))
         if mark not in self._made:
             self._made[mark] = self._merge(proposal)
         return self._made[mark]
@@ -49,6 +49,7 @@ class Merging:
                 out,
                 proposal.density,
                 proposal.normalize,
+                proposal.scale,
             )
         except MergeRefused as error:
             self.note += f"{name} refused: {error}. "
@@ -93,6 +94,7 @@ class Merging:
                 "why": proposal.why,
                 "density": proposal.density,
                 "normalize": proposal.normalize,
+                "lambda": proposal.scale,
                 "mergekit": dict(config),
             },
             card=f"# {name}\n\nTIES merge: {weights}. {proposal.why}.\n",
@@ -103,6 +105,10 @@ class Merging:
 def _is_of(checkpoint: Checkpoint, proposal: Proposal) -> bool:
     """Whether an archived merge is of this mixture, made in the same way."""
     made = checkpoint.provenance
-    return dict(zip(checkpoint.sources, checkpoint.alpha, strict=True)) == dict(
-        proposal.alpha
-    ) and (made.get("density"), made.get("normalize")) == (proposal.density, proposal.normalize)
+    settings = (made.get("density"), made.get("normalize"), made.get("lambda", 1.0))
+    alpha = dict(zip(checkpoint.sources, checkpoint.alpha, strict=True))
+    return alpha == dict(proposal.alpha) and settings == _settings(proposal)
+
+
+def _settings(proposal: Proposal) -> tuple[float, bool, float]:
+    return proposal.density, proposal.normalize, proposal.scale

@@ -137,6 +137,7 @@ def merge(
     out: Path,
     density: float,
     normalize: bool,
+    scale: float = 1.0,
 ) -> Mapping[str, Any]:
     """Averages the skills."""
     skills = [json.loads((s / "skill.json").read_text())["skill"] for s in sources]
@@ -144,8 +145,9 @@ def merge(
     if skill in skills:
         raise MergeRefused("the merge changes nothing")
     time.sleep(0.2)
-    write_checkpoint(out, skill, mark=f"ties-{density}")
-    return {"merge_method": "ties", "weights": weights, "density": density, "normalize": normalize}
+    write_checkpoint(out, skill, mark=f"ties-{density}-{scale}")
+    settings = {"density": density, "normalize": normalize, "lambda": scale}
+    return {"merge_method": "ties", "weights": weights, **settings}
 
 
 def write_checkpoint(folder: Path, skill: float, mark: str = "") -> Path:

@@ -71,6 +71,29 @@ def test_ties_of_one_source_at_density_one_is_that_source(
     assert equal(tmp_path / "out", family["a"])
 
 
+def test_lambda_multiplies_the_merged_change(family: dict[str, Path], tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import load_file
+
+    config = ties([family["a"]], [1.0], family["s"], tmp_path / "out", 1.0, True, 0.5)
+    assert config["parameters"] == {"normalize": True, "lambda": 0.5}
+    base, whole, out = (
+        load_file(folder / "model.safetensors")
+        for folder in (family["s"], family["a"], tmp_path / "out")
+    )
+    name = "model.layers.0.mlp.up_proj.weight"
+    half = base[name].float() + (whole[name].float() - base[name].float()) / 2
+    torch.testing.assert_close(out[name].float(), half, rtol=0.01, atol=1e-3)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_lambda_that_is_none_is_refused(
+    family: dict[str, Path], tmp_path: Path, scale: float
+) -> None:
+    with pytest.raises(MergeRefused, match="lambda .* is not above 0"):
+        merge([family["a"]], [1.0], family["s"], tmp_path / "out", 0.5, True, scale)
+
+
 def test_density_keeps_that_share_of_each_change(family: dict[str, Path], tmp_path: Path) -> None:
     from safetensors.torch import load_file
 

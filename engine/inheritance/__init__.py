@@ -48,13 +48,15 @@ class History:
 class Proposal:
     """One mixture α over checkpoint hashes, and why it is worth a look.
 
-    ``normalize`` and ``density`` configure TIES and mean nothing for a one-hot α.
+    ``normalize``, ``density`` and ``scale`` (λ, which the merged change is multiplied by) configure
+    TIES and mean nothing for a one-hot α.
     """
 
     alpha: Mapping[str, float]
     why: str
     density: float = 1.0
     normalize: bool = True
+    scale: float = 1.0
 
     @property
     def single(self) -> str | None:
@@ -95,6 +97,7 @@ class Merger(Protocol):
         out: Path,
         density: float,
         normalize: bool,
+        scale: float = 1.0,
     ) -> Mapping[str, Any]:
         """Write the TIES merge of ``sources`` to ``out``, a folder that then is a checkpoint, and
         return the configuration used. Raises MergeRefused where there is nothing sound to make."""

@@ -27,6 +27,7 @@ def merge(
     out: Path,
     density: float,
     normalize: bool,
+    scale: float = 1.0,
 ) -> Mapping[str, Any]:
     """The TIES merge of ``sources`` by ``weights`` (α) over ``base``, the seed checkpoint, written
     to ``out`` complete or not at all; returns mergekit's configuration.
@@ -34,14 +35,14 @@ def merge(
     Raises MergeRefused where inputs don't fit each other or the result equals one of them, and
     CheckpointError where mergekit fails.
     """
-    _check_weights(sources, weights, density)
+    _check_weights(sources, weights, density, scale)
     used = [path for path, weight in zip(sources, weights, strict=True) if weight > 0]
     _check_inputs([base, *used])
     shutil.rmtree(out, ignore_errors=True)
     partial = out.with_name(f".{out.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     try:
-        config = ties(sources, weights, base, partial, density, normalize)
+        config = ties(sources, weights, base, partial, density, normalize, scale)
         _check_result(partial, [base, *used])
         partial.replace(out)
     finally:
@@ -56,6 +57,7 @@ def ties(
     out: Path,
     density: float,
     normalize: bool,
+    scale: float = 1.0,
 ) -> dict[str, Any]:
     """The merge itself, unchecked: TIES in fp32, written in the base's own dtype."""
     dtype = json.loads((base / "config.json").read_text("utf-8")).get("dtype", "bfloat16")
@@ -67,7 +69,7 @@ def ties(
             for path, weight in zip(sources, weights, strict=True)
             if weight > 0
         ],
-        "parameters": {"normalize": normalize},
+        "parameters": {"normalize": normalize, "lambda": scale},
         "dtype": "float32",
         "out_dtype": dtype,
     }
@@ -104,13 +106,17 @@ def _run(config: Mapping[str, Any], out: Path) -> None:
         (out / "model.safetensors.index.json").unlink(missing_ok=True)
 
 
-def _check_weights(sources: Sequence[Path], weights: Sequence[float], density: float) -> None:
+def _check_weights(
+    sources: Sequence[Path], weights: Sequence[float], density: float, scale: float
+) -> None:
     if len(sources) != len(weights) or not sources:
         raise MergeRefused(f"{len(weights)} weights for {len(sources)} checkpoints")
     if any(not math.isfinite(w) or w < 0 for w in weights) or abs(sum(weights) - 1) > 1e-6:
         raise MergeRefused(f"weights {weights} are no mixture: each at least 0, together 1")
     if not 0 < density <= 1:
         raise MergeRefused(f"density {density} is not in (0, 1]")
+    if not (math.isfinite(scale) and scale > 0):
+        raise MergeRefused(f"lambda {scale} is not above 0")
 
 
 def _check_inputs(folders: Sequence[Path]) -> None:
