@@ -81,7 +81,7 @@ class Door:
             accept, sock=_listening(self.socket)
         )
 
-    async def _close(self) -> None:
+    async def close(self) -> None:
         """No new request, and those in flight are broken off (and counted)."""
         if self._server is not None:
             self._server.close()
@@ -178,7 +178,7 @@ class Gateway:
             await door._open(self._client)
             yield door
         finally:
-            await door._close()
+            await door.close()
 
 
 class _Refusing(asyncio.Protocol):
