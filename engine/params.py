@@ -123,12 +123,27 @@ class LLMParams(_Section):
 
 
 class EditorParams(_Section):
-    """Who turns briefs into offspring, and the line budget (None: none) each one has."""
+    """Who turns briefs into offspring, and the line budget (None: none) each one has.
+
+    The rest is for kinds that are coding agents: ``command`` is the template of kind ``command``;
+    ``caps`` are all sessions' of a round together, the others hold for one session: ``turns`` are
+    calls to the model, ``wall_s`` ends it. ``mounts`` are further folders it may read.
+    """
 
     kind: str = "recipes"
     model: str | None = None
     caps: CapParams = CapParams()
     line_budget: int | None = 500
+    command: str | list[str] | None = None
+    parallel: int = Field(8, ge=1)
+    wall_s: float = Field(3600.0, gt=0)
+    turns: int | None = Field(200, ge=1)
+    tokens: int | None = Field(None, ge=1)
+    usd: float | None = Field(None, gt=0)
+    disk_mb: int = Field(256, ge=1)
+    memory_mb: int = Field(4096, ge=64)
+    processes: int = Field(256, ge=4)
+    mounts: list[str] = Field(default_factory=list)
 
 
 class CuratorParams(_Section):

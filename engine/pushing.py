@@ -36,7 +36,7 @@ def push(context: Context, git_remote: str | None) -> Pushed:
 
 
 def named_data(context: Context) -> Iterator[str]:
-    """The .dvc texts of a run: splits, weights, training data, rollouts."""
+    """The .dvc texts of a run: splits, weights, training data, rollouts, editors' transcripts."""
     yield from (split.dvc for split in context.frozen.splits.values())
     for checkpoint in context.archive.checkpoints():
         yield checkpoint.dvc
@@ -44,3 +44,6 @@ def named_data(context: Context) -> Iterator[str]:
             yield str(checkpoint.provenance["dataset"])
     for pair in context.archive.pairs():
         yield context.archive.read(pair.oid, "rollouts.dvc").decode()
+    for harness in context.archive.harnesses(include_rejected=True):
+        if harness.session:
+            yield harness.session

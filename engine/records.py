@@ -99,7 +99,8 @@ class Opened:
 
 @dataclass(frozen=True)
 class Offspring:
-    """What one editor left: an archived harness, or the reason why it is no candidate."""
+    """What one editor left: an archived harness, or the reason why it is no candidate. ``remarks``
+    say what else was seen of its session, ``transcript`` is the .dvc text of its record."""
 
     slot: str
     harness: str
@@ -110,6 +111,8 @@ class Offspring:
     subject: str = ""
     reasons: tuple[str, ...] = ()
     repaired: bool = False
+    remarks: tuple[str, ...] = ()
+    transcript: str = ""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from engine.archive import branches, lock, notes, reading, rebuild, refs, trees
+from engine.archive import branches, export, lock, notes, reading, rebuild, refs, trees
 from engine.archive import configure as configuring
 from engine.archive import recover as recovering
 from engine.archive import resolve as resolving
@@ -230,6 +230,11 @@ class Archive:
         """The uses of the test split. No stage of a round may call this."""
         self._state.refresh()
         return [self._typed(TestResult, name, oid) for name, oid in self._state.tests()]
+
+    def export(self, branches: Mapping[str, str], head: str, folder: Path) -> None:
+        """A repository of its own at ``folder`` that holds these commits (branch name -> oid) and
+        nothing else of this one, with ``head`` checked out nowhere. Raises ArchiveError."""
+        export.export(self._store, branches, head, folder)
 
     def lineage(self, text: str) -> list[Harness]:
         """A harness and the bases it descends from, itself first."""

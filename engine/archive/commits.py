@@ -9,9 +9,12 @@ test        [pair]                                 outcome.json rollouts.dvc
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import yaml
 
 from engine.archive import refs, trailers, trees
 from engine.archive.drafts import CheckpointDraft, HarnessDraft, PairDraft, RoundDraft, TestDraft
@@ -71,10 +74,16 @@ def harness(draft: HarnessDraft, tree: str) -> Content:
         ("Coevo-Lines-Added", draft.lines_added),
         ("Coevo-Line-Budget", "" if draft.line_budget is None else draft.line_budget),
         ("Coevo-Check", _check(draft)),
+        ("Coevo-Session", flow(draft.session) if draft.session else ""),
     ]
     base = [draft.base] if draft.base else []
     parents = (*base, *(adoption.oid for adoption in draft.adopts))
     return Content(tree, parents, draft.subject, rows)
+
+
+def flow(dvc_text: str) -> str:
+    """A .dvc text on one line, as a trailer holds it; it means the same."""
+    return json.dumps(yaml.safe_load(dvc_text), separators=(", ", ": "))
 
 
 def _check(draft: HarnessDraft) -> str:

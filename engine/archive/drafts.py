@@ -24,7 +24,7 @@ class HarnessDraft:
 
     ``check`` says what the checks found (``passed``, or the reason); ``rejected`` ones are kept
     but can't be a base. ``duplicate_of`` may be left None: the archive fills it in when the same
-    code is archived already.
+    code is archived already. ``session`` is the .dvc text of the editor's transcripts.
     """
 
     round: int
@@ -39,6 +39,7 @@ class HarnessDraft:
     check: str = "passed"
     rejected: bool = False
     duplicate_of: str | None = None
+    session: str = ""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,8 @@ class Entry:
 
 @dataclass(frozen=True)
 class Harness(Entry):
-    """A harness. ``code_id`` is the identity of its code: the tree without notes and report."""
+    """A harness. ``code_id`` is the identity of its code: the tree without notes and report;
+    ``session`` is the .dvc text of its editor's transcripts, '' where there are none."""
 
     base: str | None
     adopts: tuple[Adoption, ...]
@@ -41,6 +42,7 @@ class Harness(Entry):
     rejected: bool
     duplicate_of: str | None
     code_id: str
+    session: str = ""
 
 
 @dataclass(frozen=True)

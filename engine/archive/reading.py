@@ -73,6 +73,7 @@ def _harness(
         rejected=check.startswith("rejected"),
         duplicate_of=check.split()[-1] if check.startswith("duplicate of ") else None,
         code_id=trees.code_id_of(store, common["tree"]),
+        session=value(rows, "Session"),
     )
 
 
