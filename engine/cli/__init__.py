@@ -9,7 +9,7 @@ from types import FrameType
 
 import click
 
-from engine.cli import agents, data, doctor, history, runs, scores
+from engine.cli import agents, costs, data, doctor, history, runs, scores
 from engine.errors import CoevoError
 
 
@@ -33,6 +33,7 @@ for command in (
     *agents.COMMANDS,
     *scores.COMMANDS,
     *data.COMMANDS,
+    *costs.COMMANDS,
     *doctor.COMMANDS,
 ):
     cli.add_command(command)

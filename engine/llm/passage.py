@@ -42,6 +42,7 @@ class Passage:
         self._out: web.StreamResponse | None = None
         self._size = self._status = 0
         self._failed = self._over = False
+        self._ticket: Ticket | None = None
         self._replied: list[Any] = []
         self._usage: Tokens | None = None
         self._call = 0
@@ -53,14 +54,14 @@ class Passage:
             return wrong
         account = self._session.account
         try:
-            ticket = account.admit(self._endpoint.model)
+            self._ticket = account.admit(self._endpoint.model)
         except (BudgetSpent, ConfigError) as error:
             return self._spent(error)
         self._call = self._session.transcript.asked(self._api, body)
         try:
             return await self._ask(body)
         finally:
-            self._count(ticket)
+            self._count()
 
     async def _body(self) -> tuple[dict[str, Any], web.Response | None]:
         from aiohttp import web
@@ -158,11 +159,15 @@ class Passage:
                 read = event_data(event)
                 if read is not None:
                     self._heard.event(read)
+                if self._heard.whole and self._heard.tokens:
+                    self._over = True
+                    self._count()
                 if wanted or not _only_counts(read):
                     await out.write(self._endpoint.clean_bytes(event))
         if events.rest():
             await out.write(self._endpoint.clean_bytes(events.rest()))
         self._session.trouble = ""
+        self._count()
         await out.write_eof()
         return out
 
@@ -176,8 +181,12 @@ class Passage:
             self._request.transport.abort()
         return self._out
 
-    def _count(self, ticket: Ticket) -> None:
-        """Also where the task was cancelled because the client left: what it heard is paid for."""
+    def _count(self) -> None:
+        """Once: before the client has the whole reply, so that nothing it had is missing after a
+        kill; or as it broke off. Where the client left, what was heard is paid for."""
+        if self._ticket is None:
+            return
+        ticket, self._ticket = self._ticket, None
         account = self._session.account
         usage = self._usage or self._heard.tokens
         if self._status >= 400 or (self._failed and not self._status):
