@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,9 @@ from engine.domains.attribution.domain import DOMAIN, Attribution
 from engine.domains.attribution.trace import Trace, plain
 from engine.errors import ConfigError, DataError
 from engine.overlap import require_disjoint
+
+
+ROOT = Path(__file__).parents[1]
 
 
 def only(path: Path, **options: Any) -> Trace:
@@ -117,6 +122,21 @@ def test_parquet_gives_the_same_logs_and_is_read_once(tmp_path) -> None:
     (broken / "tracertraj.parquet").write_bytes(b"PAR1 nothing")
     with pytest.raises(DataError, match=r"tracertraj\.parquet: expected a Parquet file"):
         loader.read(broken)
+
+
+def test_parquet_without_its_library_says_what_to_install(tmp_path) -> None:
+    (tmp_path / "tracertraj.parquet").write_bytes(b"PAR1")
+    asks = (
+        "import sys; sys.modules['pyarrow'] = None\n"
+        "from pathlib import Path\n"
+        "from engine.domains.attribution import loader\n"
+        "from engine.errors import DataError\n"
+        "try: loader.read(Path(sys.argv[1]))\n"
+        "except DataError as error: print(error)\n"
+    )
+    command = [sys.executable, "-c", asks, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert "tracertraj.parquet: Parquet needs pyarrow: install it" in done.stdout
 
 
 BAD = [

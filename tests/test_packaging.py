@@ -30,7 +30,7 @@ def plain(name: str) -> str:
 
 
 def test_whatever_is_imported_is_declared() -> None:
-    declared = names([*PROJECT["dependencies"], *EXTRAS["embedded"]])
+    declared = names([*PROJECT["dependencies"], *EXTRAS["embedded"], *EXTRAS["parquet"]])
     own = {"engine", "kernel", "mechanisms"} | set(sys.stdlib_module_names)
     providers = packages_distributions()
     for path in FILES:

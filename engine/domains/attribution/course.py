@@ -67,7 +67,7 @@ class Course:
         for start in range(0, len(self._goods), self._manner.batch):
             batch = self._goods[start : start + self._manner.batch]
             found = self._look_up(batch)
-            for name, value in found.items():
+            for value in found.values():
                 if first:
                     self.total, first = value, False
                 else:

@@ -103,8 +103,8 @@ def _parquet(path: Path) -> list[dict[str, Any]]:
         from pyarrow import parquet
     except ImportError as error:
         raise DataError(
-            f"{path}: Parquet needs pyarrow; install it (pip install pyarrow), or put the same "
-            f"rows beside it as {path.stem}.jsonl"
+            f"{path}: Parquet needs pyarrow: install it (pip install 'coevo[parquet]'), or put the "
+            f"same rows beside it as {path.stem}.jsonl"
         ) from error
     try:
         found: list[dict[str, Any]] = parquet.read_table(path).to_pylist()

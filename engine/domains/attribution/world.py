@@ -132,5 +132,5 @@ def _cut(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     tail = most // 3
-    head = most - tail
-    return f"{text[:head]} [... {len(text) - most} characters left out ...] {text[-tail or len(text) :]}"
+    head, end = text[: most - tail], text[len(text) - tail :]
+    return f"{head} [... {len(text) - most} characters left out ...] {end}"
