@@ -21,9 +21,9 @@ SMALL: Mapping[str, Values] = {
         "offspring": 2,
         "splits": {"train": 48, "validation": 12, "test": 24},
         "serving": {"context": 2048},
-        "sampling": {"max_tokens": 64},
+        "sampling": {"max_tokens": 128},
         "inheritance": {"preliminary": 6},
-        "adaptation": {"tasks": 12, "max_length": 2048, "sampling": {"max_tokens": 64}},
+        "adaptation": {"tasks": 12, "max_length": 2048, "sampling": {"max_tokens": 128}},
     },
     "rbac_sql": {
         "offspring": 2,

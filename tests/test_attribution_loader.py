@@ -28,7 +28,6 @@ from engine.domains.attribution.trace import Trace, plain
 from engine.errors import ConfigError, DataError
 from engine.overlap import require_disjoint
 
-
 ROOT = Path(__file__).parents[1]
 
 
