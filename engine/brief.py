@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.diagnosis import FailureClass
+
 
 @dataclass(frozen=True)
 class Inspection:
     """One step of the Curator's retrieval: the action it took, and what came back, shortened."""
 
-    action: str  # index | read
+    action: str  # index | read | stop
     target: str
     result: str
 
@@ -41,7 +43,10 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Curated:
-    """All that the Curator wrote in a round."""
+    """All that the Curator wrote in a round. ``classes`` are failure classes of its own, ``notice``
+    says why a Curator other than the one asked for wrote this."""
 
     evidence: Evidence
     briefs: tuple[Brief, ...]
+    classes: tuple[FailureClass, ...] = ()
+    notice: str = ""

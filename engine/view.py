@@ -37,6 +37,11 @@ class HarnessSummary:
     incumbent: bool = False
 
     @property
+    def label(self) -> str:
+        """Its short name, ``r003-k2``."""
+        return f"r{self.round:03d}-{self.slot}"
+
+    @property
     def usable(self) -> bool:
         """Whether it may be a base or be adopted from."""
         return not self.rejected
@@ -79,6 +84,14 @@ class MemoryView:
         if path not in files:
             raise ArchiveError(f"{oid}: has no file {path}")
         return files[path]
+
+
+def find(name: str, entries: Sequence[HarnessSummary]) -> HarnessSummary | None:
+    """The harness that a label, a hash or at least seven characters of one stands for."""
+    wanted = name.strip().lower()
+    exact = [entry for entry in entries if wanted in (entry.label.lower(), entry.oid)]
+    alike = [entry for entry in entries if len(wanted) > 6 and entry.oid.startswith(wanted)]
+    return next(iter(exact or (alike if len(alike) == 1 else [])), None)
 
 
 def gain(entry: HarnessSummary, entries: Mapping[str, HarnessSummary]) -> float | None:

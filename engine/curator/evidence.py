@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 
 from engine.curator.credit import Credits
 from engine.curator.retrieval import REPORT, History
 from engine.diagnosis import Feedback
 
+_SHOWN_IDS = 4
+
 
 def write(feedback: Feedback, history: History, credits: Credits, budget: int) -> str:
     """Whole lines, the most telling first, at most ``budget`` characters."""
+    return _fitting(itertools.chain(_figures(feedback), _past(history, credits)), budget)
+
+
+def figures(feedback: Feedback, budget: int) -> str:
+    """The diagnosis alone, in the same form."""
+    return _fitting(_figures(feedback), budget)
+
+
+def _fitting(lines: Iterable[str], budget: int) -> str:
     kept: list[str] = []
     used = 0
-    for line in _lines(feedback, history, credits):
+    for line in lines:
         if used + len(line) + 1 > budget:
             break
         kept.append(line)
@@ -21,19 +33,22 @@ def write(feedback: Feedback, history: History, credits: Credits, budget: int) -
     return "\n".join(kept)
 
 
-def _lines(feedback: Feedback, history: History, credits: Credits) -> Iterator[str]:
+def _figures(feedback: Feedback) -> Iterator[str]:
     rate = "undefined" if feedback.timr is None else f"{feedback.timr:.3f}"
     yield f"# The incumbent on {feedback.n} validation rollouts"
     yield f"score {feedback.score:.3f}, TIMR {rate}, {feedback.turns:.1f} turns a rollout"
     yield f"ends: {_counts(feedback.ends)}; violations: {_counts(feedback.violations)}"
     yield "## Failure classes"
     for each in feedback.classes:
-        ids = ", ".join(each.samples)
+        ids = ", ".join(each.samples[:_SHOWN_IDS])
         yield f"- {each.name}: {each.count} ({each.kind}; {each.grounded} grounded), e.g. {ids}"
     yield f"controls that succeed: {', '.join(feedback.controls) or 'none'}"
     yield "## Strata"
     for row in feedback.strata:
         yield f"- {row.key} {row.value}: {row.score:.3f} of {row.n}; {_counts(row.failures)}"
+
+
+def _past(history: History, credits: Credits) -> Iterator[str]:
     yield "## Mechanisms tried so far"
     for name, credit in credits.tried():
         lost = f", {credit.rejected} rejected" if credit.rejected else ""

@@ -8,9 +8,10 @@ import shutil
 from engine.archive_view import FixedView
 from engine.brief import Curated
 from engine.context import Context
-from engine.curator import curator
+from engine.curator import AskingCurator, curator
 from engine.diagnosis import Feedback
 from engine.editors import mechanisms
+from engine.llm.role import role_model
 from engine.records import read, write
 
 
@@ -19,13 +20,23 @@ async def run(context: Context) -> Curated:
     opened, params = context.opened(), context.params
     feedback = read(context.record("feedback"), Feedback)
     view = FixedView(context, opened.round, mechanisms, only=context.generation())
-    curated = curator(params.curator.kind).curate(
-        feedback,
-        view,
-        params.offspring,
-        random.Random(f"{params.seed}/{opened.round}/curate"),
-        retrieval_budget=params.curator.retrieval_budget,
-    )
+    rng = random.Random(f"{params.seed}/{opened.round}/curate")
+    budget, chosen = params.curator.retrieval_budget, curator(params.curator.kind)
+    if isinstance(chosen, AskingCurator):
+        with role_model(context.root, params, "curator", opened.round) as llm:
+            curated = await chosen.ask(
+                llm,
+                feedback,
+                view,
+                params.offspring,
+                rng,
+                retrieval_budget=budget,
+                context=params.llm.context,
+            )
+    else:
+        curated = chosen.curate(feedback, view, params.offspring, rng, retrieval_budget=budget)
+    if curated.notice:
+        context.observer.say(f"  curator: {curated.notice}")
     folder = context.root / "round" / "briefs"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
