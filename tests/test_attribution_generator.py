@@ -49,6 +49,14 @@ def test_a_solver_that_reads_the_log_is_always_right(splits, long) -> None:
         assert DOMAIN.verify(task, solved(task)).accepted, (said_in(task), task.private)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_no_number_is_negative_whatever_goes_wrong(seed) -> None:
+    made = Attribution(lengths=(5, 20)).generate("numbers", seed, {"train": 700}).train
+    for task in made:
+        assert DOMAIN.verify(task, solved(task)).accepted, said_in(task)
+        assert not any("= -" in text for text in task.private["texts"].values())
+
+
 def spoken(task: Task, place: int) -> str:
     return task.public["steps"][place]["agent"]
 

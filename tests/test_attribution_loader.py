@@ -22,9 +22,11 @@ from attribution_data import (
     tracer,
 )
 
+from engine.domains import Task
 from engine.domains.attribution import loader
-from engine.domains.attribution.domain import DOMAIN, Attribution
-from engine.domains.attribution.trace import Trace, plain
+from engine.domains.attribution.domain import DOMAIN, LONG, Attribution
+from engine.domains.attribution.filters import FILTERS
+from engine.domains.attribution.trace import Trace, make_task, plain
 from engine.errors import ConfigError, DataError
 from engine.overlap import require_disjoint
 
@@ -270,6 +272,40 @@ def test_one_question_never_stands_in_two_splits(tmp_path) -> None:
         parts = {"train": made.train, "validation": made.validation, "test": made.test}
         require_disjoint(parts)
         assert [len(part) for part in parts.values()] == [6, 4, 6]
+
+
+def as_rows(task: Task) -> list[dict[str, Any]]:
+    """A task as a row in each of the three forms."""
+    said = [
+        (each["step"], each["agent"], task.private["texts"][str(each["step"])])
+        for each in task.public["steps"]
+    ]
+    label = {
+        "question": task.instruction,
+        "question_ID": task.id,
+        "ground_truth": "",
+        "mistake_agent": task.private["mistake_agent"],
+        "mistake_step": str(task.private["mistake_step"]),
+    }
+    roles = [{"role": f"{agent} (-> x)", "content": text} for _, agent, text in said]
+    names = [{"name": agent, "role": "user", "content": text} for _, agent, text in said]
+    steps = [{**each, "step": step} for each, (step, *_) in zip(names, said, strict=True)]
+    return [{**label, "history": each} for each in (roles, names, steps)]
+
+
+def test_generated_logs_written_in_the_published_forms_are_read_back(tmp_path) -> None:
+    made = LONG.generate("s", 5, {"train": 8}).train
+    written = [as_rows(task) for task in made]
+    hands, algorithms, tracers = zip(*written, strict=True)
+    data = folder(tmp_path, dict(enumerate(hands)), dict(enumerate(algorithms)), tracers)
+    read = {trace.id: make_task(trace) for trace in loader.read(data, filters=FILTERS).traces}
+    assert len(read) == 24
+    for number, task in enumerate(made):
+        for key in (f"Hand-Crafted/{number}", f"Algorithm-Generated/{number}", task.id):
+            found = read[key]
+            assert (found.public, found.private, found.content, found.group) == (
+                task.public, task.private, task.content, task.group,
+            )  # fmt: skip
 
 
 @needs_both

@@ -16,6 +16,10 @@ from engine.domains.attribution.puzzle import GOODS, Cast, Puzzle, listed
 
 DECISIVE, MENDED = "decisive", "mended"
 MENDABLE = ("read", "compute", "relay")
+LEAST = 10
+"""What an error may make of a total, at least. A change takes off less than this, and three times
+as much, as a wrong plan may have it, less than ``puzzle.FEWEST``, so that no total is negative."""
+
 _CHATTER = (
     "Thank you, go on.", "One moment, please.", "I am on it.", "Understood.", "Please continue.",
     "That was quick.", "Let me have a look.", "Fine, what is next?",
@@ -214,8 +218,9 @@ def added(total: int, value: int) -> str:
 
 
 def slip(rng: random.Random, number: int) -> int:
-    """A number that looks like this one and isn't: a digit off, or two exchanged."""
+    """A number of two digits or more that looks like this one and isn't: a digit off, or two
+    exchanged. ``number`` isn't negative."""
     text = str(number)
     near = {number + by for by in (-10, -2, -1, 1, 2, 10)}
     near |= {int(text[:i] + text[i + 1] + text[i] + text[i + 2 :]) for i in range(len(text) - 1)}
-    return rng.choice(sorted(each for each in near if each > 0 and each != number))
+    return rng.choice(sorted(each for each in near if each >= LEAST and each != number))

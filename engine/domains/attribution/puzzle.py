@@ -30,7 +30,9 @@ POOLS: Mapping[str, tuple[str, ...]] = {
     "reporter": ("Writer", "Reporter", "Editor"),
     "client": ("User", "Client", "Customer"),
 }
-_FEW, _MANY = 9, 100
+FEWEST, MOST = 30, 120
+"""What the records say of one of the goods."""
+_CHANGE = 2, 8
 
 
 @dataclass(frozen=True)
@@ -84,11 +86,11 @@ def listed(names: tuple[str, ...]) -> str:
 
 def draw_puzzle(rng: random.Random, goods: int) -> Puzzle:
     """A question about so many goods."""
-    stock = {name: rng.randint(_FEW, _MANY) for name in GOODS}
+    stock = {name: rng.randint(FEWEST, MOST) for name in GOODS}
     change, reason = 0, ""
     if rng.random() < 0.5:
         less = rng.random() < 0.6
-        change = rng.randint(2, _FEW - 1) * (-1 if less else 1)
+        change = rng.randint(*_CHANGE) * (-1 if less else 1)
         reason = rng.choice(LESS if less else MORE)
     chosen = tuple(rng.sample(GOODS, goods))
     return Puzzle(rng.choice(PLACES), rng.choice(UNITS), chosen, change, reason, stock)
