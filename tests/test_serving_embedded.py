@@ -84,6 +84,21 @@ def test_one_process_serves_every_checkpoint_and_sampling(
     asyncio.run(scene())
 
 
+def test_a_checkpoint_s_tokenizer_is_read_once_for_all_its_rollouts(tmp_path: Path) -> None:
+    """Reading it takes half a second of a real one; each rollout asks for its model."""
+    folder = pico.write_checkpoint(tmp_path / "once", 1, tied=False)
+    made = server(ServingParams(context=256), tmp_path)
+    long: list[Message] = [{"role": "user", "content": "light " * 400}]
+
+    async def refused() -> None:
+        with pytest.raises(ContextLengthExceeded, match=r"\d+ tokens; 240 fit"):
+            await made.model(folder, "1" * 64).complete(long, [], GREEDY, 0)
+
+    asyncio.run(refused())
+    (folder / "tokenizer.json").unlink()
+    asyncio.run(refused())
+
+
 def test_the_reproducible_mode_repeats_every_bit(
     checkpoints: tuple[Path, Path], tmp_path: Path
 ) -> None:

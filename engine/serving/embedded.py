@@ -68,6 +68,7 @@ class EmbeddedServer:
         self._base_url = ""
         self._turnstile = Turnstile(self.parallel)
         self._models: dict[str, OpenAIModel] = {}
+        self._guards: dict[Path, ContextGuard] = {}
 
     @property
     def parallel(self) -> int:
@@ -105,7 +106,9 @@ class EmbeddedServer:
             )
         if not (path / "config.json").is_file():
             raise ModelError(f"{path}: no checkpoint there (no config.json)")
-        return EmbeddedModel(self, path, _context(path, self._params.context))
+        if path not in self._guards:  # each rollout asks; a tokenizer takes half a second
+            self._guards[path] = ContextGuard(path, _context(path, self._params.context))
+        return EmbeddedModel(self, path, self._guards[path])
 
     def _command(self, port: int) -> list[str]:
         if find_spec("transformers") is None:
@@ -186,9 +189,8 @@ class EmbeddedServer:
 class EmbeddedModel:
     """One checkpoint of an EmbeddedServer, with the context limit that the server lacks."""
 
-    def __init__(self, server: EmbeddedServer, checkpoint: Path, context: int) -> None:
-        self._server, self._checkpoint = server, checkpoint
-        self._guard = ContextGuard(checkpoint, context)
+    def __init__(self, server: EmbeddedServer, checkpoint: Path, guard: ContextGuard) -> None:
+        self._server, self._checkpoint, self._guard = server, checkpoint, guard
 
     async def complete(
         self,
