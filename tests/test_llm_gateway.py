@@ -291,7 +291,7 @@ def test_a_cut_stream_is_cut_for_the_client_and_estimated(api: str, tmp_path: Pa
 
     got, used = asyncio.run(ask())
     assert len(events(got)) == 7
-    heard = 6 if api == CHAT else 5  # after the opening events
+    heard = 6 if api == CHAT else 4  # after the opening events
     assert (used.estimated, used.completion_tokens) == (1, heard * 24 // 4)
     assert used.prompt_tokens > 10
     [_, answered] = lines(tmp_path / "k1.jsonl")

@@ -49,22 +49,26 @@ async def connect(path: str, reader: asyncio.StreamReader, writer: asyncio.Strea
 async def bridge(path: str, port: int, command: list[str]) -> int:
     """Serve while the command runs; returns its exit status."""
     server = await asyncio.start_server(lambda r, w: connect(path, r, w), "127.0.0.1", port)
+    child: list[asyncio.subprocess.Process] = []
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, forward, child, number)
     try:
-        child = await asyncio.create_subprocess_exec(*command)
+        child.append(await asyncio.create_subprocess_exec(*command))
     except OSError as error:
         print(f"bridge: {command[0]} can't be started ({error})", file=sys.stderr)
         return 127
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _forward, child, number)
-    status = await child.wait()
+    status = await child[0].wait()
     server.close()  # connections that are left end with this process
     return status if status >= 0 else 128 - status
 
 
-def _forward(child: asyncio.subprocess.Process, number: int) -> None:
+def forward(child: list[asyncio.subprocess.Process], number: int) -> None:
+    """A signal is the command's; before there is one, it ends the bridge."""
+    if not child:
+        sys.exit(128 + number)
     with contextlib.suppress(ProcessLookupError):
-        child.send_signal(number)
+        child[0].send_signal(number)
 
 
 def main() -> None:

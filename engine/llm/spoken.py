@@ -78,15 +78,30 @@ def response_events(request: Asked, answer: Said) -> list[Event]:
     events: list[dict[str, Any]] = [{"type": "response.created", "response": opened}]
     for index, item in enumerate(_items(request, answer)):
         events.append(_item_event("response.output_item.added", index, {**item, **_empty(item)}))
-        if item["type"] == "message":
-            where = {"item_id": item["id"], "output_index": index, "content_index": 0}
-            events += [
-                {"type": "response.output_text.delta", "delta": piece, **where}
-                for piece in _pieces(answer.text)
-            ]
+        events += _deltas(index, item, answer.text)
         events.append(_item_event("response.output_item.done", index, item))
     events.append({"type": "response.completed", "response": response_body(request, answer)})
     return [_data({**event, "sequence_number": n}, event["type"]) for n, event in enumerate(events)]
+
+
+def _deltas(index: int, item: Mapping[str, Any], text: str) -> list[dict[str, Any]]:
+    """What comes between an item's first event and its last."""
+    where = {"item_id": item["id"], "output_index": index}
+    if item["type"] == "function_call":
+        kind, whole = "response.function_call_arguments", item["arguments"]
+        pieces = [{"type": f"{kind}.delta", "delta": p, **where} for p in _pieces(whole)]
+        return [
+            *pieces,
+            {"type": f"{kind}.done", "arguments": whole, "name": item["name"], **where},
+        ]
+    where["content_index"] = 0
+    [part] = item["content"]
+    return [
+        {"type": "response.content_part.added", "part": {**part, "text": ""}, **where},
+        *({"type": "response.output_text.delta", "delta": p, **where} for p in _pieces(text)),
+        {"type": "response.output_text.done", "text": text, **where},
+        {"type": "response.content_part.done", "part": part, **where},
+    ]
 
 
 def _item_event(kind: str, index: int, item: Mapping[str, Any]) -> dict[str, Any]:
