@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from engine.domains import Task, Verdict
 from engine.errors import ConfigError
+from engine.inheritance import Decision
 from kernel.trajectory import Trajectory
 
 SCHEMA = 1
@@ -138,12 +139,14 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Inherited:
-    """Q_sel and p̄ (paper eq. 12): ``selected`` is a pair hash, None without a valid candidate."""
+    """Q_sel and p̄ (paper eq. 12): ``selected`` is a pair hash, None without a valid candidate.
+    ``decisions`` are the steps of a policy that works by steps."""
 
     candidates: tuple[Candidate, ...]
     selected: str | None
     note: str = ""
     cost: Cost = field(default_factory=Cost)
+    decisions: tuple[Decision, ...] = ()
 
 
 @dataclass(frozen=True)

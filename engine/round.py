@@ -25,11 +25,12 @@ from typing import Any
 from engine import pipeline, records
 from engine.adaptation import trainer
 from engine.context import Context, open_context
-from engine.curator import curator
+from engine.curator import AskingCurator, curator
 from engine.domains.registry import domain as find_domain
 from engine.editors import editor
 from engine.errors import ConfigError
-from engine.inheritance import merger, policy
+from engine.inheritance import AskingPolicy, merger, policy
+from engine.llm.role import role_endpoint
 from engine.observer import Observer
 from engine.params import Params, load
 from engine.serving import find_server
@@ -82,9 +83,13 @@ def check_names(params: Params) -> None:
     """Find every part that ``params`` names, before anything is paid for. Raises ConfigError."""
     find_domain(params.domain)
     find_server(params.serving.backend)
-    curator(params.curator.kind)
     editor(params.editors.kind)
-    policy(params.inheritance.kind)
+    roles = {
+        "curator": isinstance(curator(params.curator.kind), AskingCurator),
+        "inheritance": isinstance(policy(params.inheritance.kind), AskingPolicy),
+    }
+    for role in (name for name, asks in roles.items() if asks):
+        role_endpoint(params, role)
     merger(params.inheritance.merger)
     trainer(params.adaptation.trainer)
 

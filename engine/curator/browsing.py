@@ -11,21 +11,23 @@ from engine.view import ArchiveView, HarnessSummary, find, gain
 from kernel.contract import ToolCall
 
 _SHOWN = 600
-_START = {"type": "integer", "minimum": 0, "default": 0}
+_START = {"type": "integer", "minimum": 0}
 
 INDEX = tool(
     "index",
     "A page of the archive's index, a harness a line, the newest first; start is the line to begin "
     "with. One action.",
     {"start": _START},
+    optional=["start"],
 )
 READ = tool(
     "read",
     "A file of a harness, by its label or hash (evolution_report.md, harness.py, ...), from line "
     "start on. One action.",
     {"harness": {"type": "string"}, "file": {"type": "string"}, "start": _START},
+    optional=["start"],
 )
-STOP = tool("stop", "End the inspection.", {"why": {"type": "string", "default": ""}})
+STOP = tool("stop", "End the inspection.", {"why": {"type": "string"}}, optional=["why"])
 TOOLS = (INDEX, READ, STOP)
 
 

@@ -33,7 +33,7 @@ WRITE = tool(
                 "properties": {
                     "kind": {"enum": list(KINDS)},
                     "hypothesis": {"type": "string", "maxLength": 1500},
-                    "failure": {"type": "string", "default": ""},
+                    "failure": {"type": "string"},
                     "mechanisms": {"type": "array", "items": {"type": "string"}, "maxItems": 12},
                     "base": {"type": ["string", "null"]},
                 },

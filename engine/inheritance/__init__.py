@@ -6,22 +6,28 @@ several are a TIES merge). The table takes a name or a dotted path.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
+from engine.llm.dialogue import Asked
 from engine.seams import find
 
 
 @dataclass(frozen=True)
 class CheckpointFact:
-    """What a policy knows of an archived checkpoint."""
+    """What a policy knows of an archived checkpoint: ``alpha`` are the weights of its sources,
+    ``trained_under`` is a harness, ``settings`` how it was merged (density, normalize, lambda)."""
 
     oid: str
     round: int
     method: str
     sources: tuple[str, ...]
+    label: str = ""
+    alpha: tuple[float, ...] = ()
+    trained_under: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -36,12 +42,24 @@ class PairFact:
 
 
 @dataclass(frozen=True)
+class HarnessFact:
+    """A harness that a checkpoint was measured or trained under, or an offspring."""
+
+    oid: str
+    label: str
+    subject: str
+    base: str | None = None
+    adopts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class History:
     """The archive as model inheritance reads it; ``incumbent`` is p_t."""
 
     checkpoints: tuple[CheckpointFact, ...]
     pairs: tuple[PairFact, ...]
     incumbent: PairFact
+    harnesses: tuple[HarnessFact, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,8 +94,71 @@ class InheritancePolicy(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Terms:
+    """What an offspring's proposals are held to: how many, ``merges`` of them mixtures of several
+    checkpoints; TIES' settings where none are named; the model's context in tokens."""
+
+    proposals: int
+    merges: int
+    density: float = 0.5
+    normalize: bool = True
+    context: int = 128_000
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of a proposal: why it was refused, or its pair's outcome on ``tasks`` of V and the
+    incumbent's score on the same tasks."""
+
+    refused: str = ""
+    tasks: int = 0
+    score: float = 0.0
+    scalar: float = 0.0
+    timr: float | None = None
+    incumbent: float = 0.0
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One step of a policy's for one offspring: what it did, and what came of it, shortened."""
+
+    slot: str
+    action: str  # read | propose | stop
+    target: str
+    result: str
+
+
+@dataclass(frozen=True)
+class Decided:
+    """All that a policy did for an offspring. ``notice`` says why another one took over."""
+
+    decisions: tuple[Decision, ...] = ()
+    notice: str = ""
+
+
+@runtime_checkable
+class AskingPolicy(Protocol):
+    """Proposes step by step, by a language model; measuring and choosing are the stage's."""
+
+    async def ask(
+        self,
+        llm: Asked,
+        history: History,
+        heir: HarnessFact,
+        terms: Terms,
+        attempt: Callable[[Proposal], Awaitable[Trial]],
+        slot: str,
+    ) -> Decided:
+        """``attempt`` proposals for the offspring ``heir`` of slot ``slot``, each after what came
+        of the last ones. Where the model answers nonsense, the embedded policy goes on, with a
+        notice. Raises ModelError and BudgetSpent."""
+        ...
+
+
 POLICIES = {
     "embedded": "engine.inheritance.embedded:EmbeddedPolicy",
+    "llm": "engine.inheritance.llm:LLMPolicy",
     "seed-only": "engine.inheritance.restricted:SeedOnly",
     "latest-only": "engine.inheritance.restricted:LatestOnly",
 }
@@ -108,9 +189,9 @@ class MergeRefused(Exception):
     """A merge that would change nothing or can't be sound; the message is the reason."""
 
 
-def policy(name: str) -> InheritancePolicy:
+def policy(name: str) -> InheritancePolicy | AskingPolicy:
     """The policy called ``name``, or at ``module:Class``. Raises ConfigError if unknown."""
-    made: InheritancePolicy = find("inheritance.kind", name, POLICIES)()
+    made: InheritancePolicy | AskingPolicy = find("inheritance.kind", name, POLICIES)()
     return made
 
 

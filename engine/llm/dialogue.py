@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
@@ -138,9 +138,11 @@ def _sendable(reply: Reply) -> Message:
     return replace(reply, calls=calls).message
 
 
-def tool(name: str, description: str, properties: Mapping[str, Any]) -> ToolSchema:
-    """A function tool; a property with a default may be left out."""
-    required = [key for key, value in properties.items() if "default" not in value]
+def tool(
+    name: str, description: str, properties: Mapping[str, Any], optional: Collection[str] = ()
+) -> ToolSchema:
+    """A function tool; ``optional`` properties may be left out."""
+    required = [key for key in properties if key not in optional]
     schema = {
         "type": "object",
         "properties": dict(properties),

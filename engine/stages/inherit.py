@@ -6,28 +6,30 @@ list is measured on all of V (paper "Model Inheritance", eq. 9-12).
 
 from __future__ import annotations
 
-import string
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from engine.candidates import Draft, Slot, past
 from engine.context import Context
 from engine.evaluation.scheduler import Scheduler
-from engine.inheritance import CheckpointFact, History, PairFact, policy
+from engine.inheritance import (
+    AskingPolicy,
+    Decided,
+    History,
+    Proposal,
+    Terms,
+    Trial,
+    policy,
+)
+from engine.llm.dialogue import Asked
+from engine.llm.role import role_model
 from engine.measurement import evaluate, incumbent_today, measure_on_validation
 from engine.merging import Merging
 from engine.promotion import order
-from engine.records import Candidate, Cost, Edited, Inherited, Offspring, Outcome, read
+from engine.records import Candidate, Cost, Edited, Inherited, Outcome, read
 
 _POLICY_OF_MODE = {"harness-only": "seed-only", "latest-only": "latest-only"}
-
-
-@dataclass(frozen=True)
-class _Draft:
-    """A candidate before it is measured, and the name its pair will have."""
-
-    name: str
-    candidate: Candidate
 
 
 async def run(context: Context) -> Inherited:
@@ -38,12 +40,14 @@ async def run(context: Context) -> Inherited:
     if not valid:
         return Inherited((), None, "no valid offspring: nothing to pair")
     reference = context.outcome(incumbent_today(context))
-    history = _history(context, opened.incumbent)
+    history = past(context, opened.incumbent)
     start, merger = time.monotonic(), Merging(context, opened.round)
-    drafts = [d for o in valid for d in _propose(context, history, merger, o)]
-    merging = Cost(seconds=time.monotonic() - start)
+    slots = [Slot(context, merger, offspring) for offspring in valid]
     async with context.scheduler() as scheduler:
-        drafts = await _preliminary(context, scheduler, drafts)
+        decided = await _propose(context, scheduler, history, reference, slots)
+        spent = time.monotonic() - start - scheduler.cost.seconds
+        merging = Cost(seconds=max(spent, 0.0))
+        drafts = await _preliminary(context, scheduler, [d for s in slots for d in s.drafts])
         short = drafts[: context.params.inheritance.shortlist]
         named = {d.name: (d.candidate.harness, d.candidate.checkpoint) for d in short}
         pairs = await measure_on_validation(
@@ -51,63 +55,104 @@ async def run(context: Context) -> Inherited:
         )
         cost = merging + scheduler.cost
     candidates = tuple(replace(d.candidate, pair=pairs.get(d.name)) for d in drafts)
-    return Inherited(candidates, _select(context, reference, candidates), merger.note, cost)
+    note = merger.note + " ".join(each.notice for each in decided if each.notice)
+    decisions = tuple(step for each in decided for step in each.decisions)
+    return Inherited(candidates, _select(context, reference, candidates), note, cost, decisions)
 
 
-def _propose(
-    context: Context, history: History, merger: Merging, offspring: Offspring
-) -> list[_Draft]:
-    params = context.params
-    kind = _POLICY_OF_MODE.get(params.mode, params.inheritance.kind)
-    inheritance = params.inheritance
-    proposals = policy(kind).propose(
-        history, offspring.base, inheritance.merges, inheritance.density, inheritance.normalize
-    )
-    drafts: list[_Draft] = []
-    for proposal in proposals:
-        if len(drafts) == inheritance.proposals:
-            break
-        checkpoint = proposal.single or merger.checkpoint(proposal)
-        if checkpoint is None or checkpoint in {d.candidate.checkpoint for d in drafts}:
-            continue
-        letter = string.ascii_lowercase[len(drafts)]
-        name = f"r{context.opened().round:03d}-{offspring.slot}-{letter}"
-        alpha = dict(proposal.alpha)
-        drafts.append(
-            _Draft(
-                name,
-                Candidate(offspring.slot, offspring.harness, checkpoint, alpha, proposal.why),
-            )
+async def _propose(
+    context: Context,
+    scheduler: Scheduler,
+    history: History,
+    reference: Outcome,
+    slots: Sequence[Slot],
+) -> list[Decided]:
+    """Fill the slots with candidates."""
+    params = context.params.inheritance
+    chosen = policy(_POLICY_OF_MODE.get(context.params.mode, params.kind))
+    if isinstance(chosen, AskingPolicy):
+        with role_model(context.root, context.params, "inheritance", slots[0].round) as llm:
+            return [
+                await _ask(context, scheduler, history, reference, slot, chosen, llm)
+                for slot in slots
+            ]
+    for slot in slots:
+        for proposal in chosen.propose(
+            history, slot.offspring.base, params.merges, params.density, params.normalize
+        ):
+            if slot.full:
+                break
+            slot.add(proposal)
+    return []
+
+
+async def _ask(
+    context: Context,
+    scheduler: Scheduler,
+    history: History,
+    reference: Outcome,
+    slot: Slot,
+    chosen: AskingPolicy,
+    llm: Asked,
+) -> Decided:
+    """One offspring's candidates, each measured on a part of V before the next is proposed."""
+    params = context.params.inheritance
+
+    async def attempt(proposal: Proposal) -> Trial:
+        draft = slot.add(proposal)
+        if draft is None:
+            return Trial(slot.refusal)
+        [outcome] = await _on_part(context, scheduler, [draft])
+        slot.drafts[-1] = draft.measured(outcome)
+        ids = sorted(outcome.by_task.keys() & reference.by_task.keys())
+        before = [score for id in ids for score in reference.by_task[id]]
+        return Trial(
+            tasks=outcome.tasks,
+            score=outcome.score,
+            scalar=outcome.scalar,
+            timr=outcome.timr,
+            incumbent=sum(before) / len(before) if before else 0.0,
         )
-    return drafts
+
+    terms = Terms(
+        params.proposals,
+        params.merges,
+        params.density,
+        params.normalize,
+        context.params.llm.context,
+    )
+    decided = await chosen.ask(llm, history, slot.heir, terms, attempt, slot.offspring.slot)
+    if decided.notice:
+        context.observer.say(f"  inheritance: {decided.notice}")
+    return decided
 
 
 async def _preliminary(
-    context: Context, scheduler: Scheduler, drafts: Sequence[_Draft]
-) -> list[_Draft]:
+    context: Context, scheduler: Scheduler, drafts: Sequence[Draft]
+) -> list[Draft]:
     """Rank candidates on a part of V; skipped where all of them fit the short list anyway."""
     if len(drafts) <= context.params.inheritance.shortlist:
         return list(drafts)
-    part = context.params.inheritance.preliminary
-    results = await evaluate(
-        context,
-        scheduler,
-        [(d.candidate.harness, d.candidate.checkpoint) for d in drafts],
-        "validation",
-        f"{len(drafts)} candidates on {part} of V",
-        part,
-    )
+    results = await _on_part(context, scheduler, drafts)
     return sorted(
-        (
-            _Draft(d.name, replace(d.candidate, preliminary=outcome))
-            for d, (outcome, _) in zip(drafts, results, strict=True)
-        ),
+        (d.measured(outcome) for d, outcome in zip(drafts, results, strict=True)),
         key=lambda d: _preliminary_order(context, d),
         reverse=True,
     )
 
 
-def _preliminary_order(context: Context, draft: _Draft) -> tuple[bool, tuple[float, float]]:
+async def _on_part(
+    context: Context, scheduler: Scheduler, drafts: Sequence[Draft]
+) -> list[Outcome]:
+    """Outcomes on a part of V; what is known of it comes from the journal."""
+    part = context.params.inheritance.preliminary
+    agents = [(d.candidate.harness, d.candidate.checkpoint) for d in drafts]
+    title = f"{len(drafts)} candidates on {part} of V"
+    results = await evaluate(context, scheduler, agents, "validation", title, part)
+    return [outcome for outcome, _ in results]
+
+
+def _preliminary_order(context: Context, draft: Draft) -> tuple[bool, tuple[float, float]]:
     """Floors only: the incumbent's gates on all of V are no measure for a part of it."""
     assert draft.candidate.preliminary is not None
     return order(context.domain, draft.candidate.preliminary, [])
@@ -121,21 +166,3 @@ def _select(context: Context, reference: Outcome, candidates: Sequence[Candidate
         key=lambda pair: order(context.domain, context.outcome(pair), [reference]),
         default=None,
     )
-
-
-def _history(context: Context, incumbent: str) -> History:
-    """A_{<t}: without what a broken-off try of this round has archived, so that a resumed round
-    proposes what an uninterrupted one does."""
-    number, seed = context.opened().round, context.seed_checkpoint()
-    facts = {
-        pair.oid: PairFact(pair.harness, pair.checkpoint, pair.round, outcome.scalar, outcome.timr)
-        for pair in context.archive.pairs()
-        if pair.round < number
-        for outcome in [context.outcome(pair)]
-    }
-    checkpoints = tuple(
-        CheckpointFact(c.oid, c.round, c.method, tuple(c.sources))
-        for c in context.archive.checkpoints()
-        if c.round < number and (c.method != "seed" or c.oid == seed)
-    )
-    return History(checkpoints, tuple(facts.values()), facts[incumbent])
