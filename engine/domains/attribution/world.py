@@ -1,7 +1,7 @@
 """The host's side of one log: its steps' texts on request, and the final answer.
 
 The world is made of the texts and what is public; it never sees the label. Before ``inspect`` a
-harness knows who speaks at which step, and nothing of what is said.
+harness knows the question and who speaks at which step, and nothing of what the team said to it.
 """
 
 from __future__ import annotations
