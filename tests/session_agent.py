@@ -25,7 +25,8 @@ BASE = re.findall(r"now a copy of (\S+?)\.", PROMPT)[0]
 def edit() -> None:
     """A change of its own to every slot's harness."""
     path = CANDIDATE / "harness.py"
-    path.write_text(path.read_text() + f"\n\ndef mark_{SLOT}() -> str:\n    return {SLOT!r}\n")
+    mark = f"{SLOT}_{len(list(ARCHIVE.glob('harnesses/*')))}"
+    path.write_text(path.read_text() + f"\n\ndef mark_{mark}() -> str:\n    return {mark!r}\n")
 
 
 def declare(base: str = BASE, adopts: tuple[tuple[str, str], ...] = ()) -> None:
@@ -92,7 +93,8 @@ def other_base() -> None:
 
 
 BORROWED = "\n".join(
-    f"def borrowed_{n}(text: str) -> str:\n    return text.strip() + {str(n)!r}\n" for n in range(12)
+    f"def borrowed_{n}(text: str) -> str:\n    return text.strip() + {str(n)!r}\n"
+    for n in range(12)
 )
 
 
@@ -126,8 +128,13 @@ def from_seed() -> None:
         (CANDIDATE / path.name).write_bytes(path.read_bytes())
 
 
-def false_base() -> None:
+def declare_seed() -> None:
     declare("r000-seed")
+
+
+def false_base() -> None:
+    """Says that the seed's copy comes from a harness that has quite some code more."""
+    declare("r001-k6")
 
 
 def unknown_base() -> None:
@@ -215,7 +222,14 @@ def look_around() -> None:
     """Everything that can be read from here goes into the output, by name and by content."""
     for top in sorted(Path("/").iterdir()):
         print(f"top {top}")
-    for folder in (ARCHIVE, WORK, Path("/coevo/session"), Path("/tmp"), Path("/home"), Path("/etc")):
+    for folder in (
+        ARCHIVE,
+        WORK,
+        Path("/coevo/session"),
+        Path("/tmp"),
+        Path("/home"),
+        Path("/etc"),
+    ):
         for path in sorted(folder.rglob("*")):
             if path.is_file() and ".git/" not in str(path):
                 print(path, path.read_text(errors="replace"))

@@ -93,8 +93,9 @@ class Side:
         first = self._prompt(brief, view.start(self._known.entries, brief.base))
         text = prompt.repair_prompt(first, reasons, base, params.llm.context)
         other = await self._session(brief.slot + _REPAIR, text, base, edit.files, brief)
-        if other.final:
-            other = replace(other, refused=(*other.refused, *reasons))
+        idle = bool(other.refused) and dict(other.files) == dict(edit.files)
+        if other.final or idle:
+            other = replace(other, refused=tuple(dict.fromkeys((*other.refused, *reasons))))
         return replace(other, remarks=(*edit.remarks, *other.remarks), cost=edit.cost + other.cost)
 
     def _prompt(self, brief: Brief, start: HarnessSummary) -> str:
@@ -158,12 +159,17 @@ class Side:
         room = Room(folder, self._folder / "view", launch.mounts, launch.programs, disk)
         room.furnish({"prompt.md": text, **self._checks(base)})
         write_workspace(files, room.candidate)
-        declared = self._folder / folder.name.removesuffix(_REPAIR) / "record" / declaration.FILE
-        if declared.is_file() and folder.name.endswith(_REPAIR):
-            shutil.copyfile(declared, room.work / declaration.FILE)
+        earlier = self._earlier(folder)
+        if earlier is not None and (earlier / declaration.FILE).is_file():
+            shutil.copyfile(earlier / declaration.FILE, room.work / declaration.FILE)
         _work_tree(room.candidate / ".git", room.view / "archive.git", base.oid)
         (folder / "record").mkdir()
         return room
+
+    def _earlier(self, folder: Path) -> Path | None:
+        """For a repair, the record of the session before it."""
+        slot, repair, _ = folder.name.partition(_REPAIR)
+        return self._folder / slot / "record" if repair else None
 
     def _checks(self, base: HarnessSummary) -> Mapping[str, str]:
         """The script that runs the checks inside, and the tools that it knows."""
@@ -203,6 +209,9 @@ class Side:
             log = log.replace(door.token.encode(), b"[token]")
         (record / LOG).write_bytes(log)
         (record / "prompt.md").write_bytes((room.shown / "prompt.md").read_bytes())
+        earlier = self._earlier(room.folder)
+        if earlier is not None:
+            shutil.copytree(earlier, record / "first")
         declared = room.work / declaration.FILE
         if declaration.read(room.work).declared is not None:
             (record / declaration.FILE).write_bytes(declared.read_bytes())

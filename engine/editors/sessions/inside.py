@@ -1,8 +1,8 @@
 """Runs inside a session's sandbox: starts the agent and says which processes it left.
 
-    python3 inside.py REPORT_FD CANDIDATE STDIN COMMAND [ARGUMENT ...]
+    python3 inside.py REPORT_FD FILE_BYTES CANDIDATE STDIN COMMAND [ARGUMENT ...]
 
-The candidate's git index is filled first. When the command has ended, one line of JSON goes to the
+No file may grow beyond FILE_BYTES. The candidate's git index is filled first. When the command has ended, one line of JSON goes to the
 open descriptor: its exit status and the command lines of every process that still runs here.
 
 Needs nothing but the standard library, and no other file of this package.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -37,7 +38,9 @@ def left() -> list[str]:
 
 def main() -> int:
     """The command's exit status, 128 + N where signal N ended it, 127 where it can't start."""
-    report, candidate, stdin, *command = sys.argv[1:]
+    report, most, candidate, stdin, *command = sys.argv[1:]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(most), int(most)))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.set_inheritable(int(report), False)
     subprocess.run(
         ["git", "-C", candidate, "reset", "--quiet"],

@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from kernel import workspace
 
-RUN = 5
-"""Telling lines in a row that two harnesses share by no accident."""
+RUN, NEW = 6, 5
+"""Telling lines in a row, of which so many are new to the base: no accident when two share them."""
 _CHARS = 100
 _NEAR = 10
 Files = Mapping[str, bytes]
 
 
-def distance(one: Files, other: Files) -> int:
-    """Lines that stand in one workspace's code and not in the other's, both ways."""
-    first, second = _counted(one), _counted(other)
-    return sum(((first - second) + (second - first)).values())
-
-
 def nearer(files: Files, base: Files, others: Mapping[str, Files]) -> str | None:
-    """The harness that a candidate is so much nearer to than to its declared base that the
-    declaration can't be true; None where the base may stand."""
+    """The harness that a candidate so much more likely comes from than from its declared base that
+    the declaration can't be true; None where the base may stand.
+
+    A base costs its own lines that are gone, and the candidate's lines that no harness has. Lines
+    from other harnesses cost nothing: they may have been adopted.
+    """
     lines = _counted(files)
-    declared = _apart(lines, _counted(base))
-    best, name = declared, None
-    for key, other in others.items():
-        found = _apart(lines, _counted(other))
-        if found < best:
-            best, name = found, key
-    return name if declared > 2 * best + _NEAR else None
+    known = set().union(_counted(base), *map(_counted, others.values()))
+    new = sum(count for line, count in lines.items() if line not in known)
+    gone = {key: sum((_counted(other) - lines).values()) for key, other in others.items()}
+    best = min(gone, key=lambda key: gone[key], default=None)
+    if best is None:
+        return None
+    declared = sum((_counted(base) - lines).values()) + new
+    return best if declared > 2 * (gone[best] + new) + _NEAR else None
 
 
 def adopted(
@@ -43,8 +42,8 @@ def adopted(
     What a declared harness explains is nobody else's, and of several that hold a run the one that
     holds most of the runs is named, the oldest where they are equal.
     """
-    had = {run for run, _ in _runs(base)}
-    news = {run: name for run, name in _runs(files) if run not in had}
+    had = _counted(base).keys()
+    news = {run: name for run, name in _runs(files) if _novel(run, had)}
     holders = {key: news.keys() & {run for run, _ in _runs(each)} for key, each in archive.items()}
     for key in declared:
         for run in holders.get(key, ()):
@@ -59,8 +58,9 @@ def adopted(
             del news[run]
 
 
-def _apart(one: Counter[str], other: Counter[str]) -> int:
-    return sum(((one - other) + (other - one)).values())
+def _novel(run: str, had: Container[str]) -> bool:
+    lines = run.split("\n")
+    return sum(line not in had for line in lines) >= min(NEW, len(lines))
 
 
 def _counted(files: Files) -> Counter[str]:

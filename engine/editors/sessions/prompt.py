@@ -50,10 +50,11 @@ def prompt(
 
 def repair_prompt(first: str, reasons: Sequence[str], base: HarnessSummary, context: int) -> str:
     """What a second session on the same candidate is told: why the first try wasn't taken."""
-    listed = "\n".join(f"- {' '.join(reason.split())[:600]}" for reason in reasons[:20])
-    text = _REPAIR.format(reasons=listed, base=declaration.label(base))
-    room = context * _BYTES_A_TOKEN // _SHARE - len(text.encode())
-    return text + _cut(first, max(room, 0), "\n... cut here\n")
+    room = context * _BYTES_A_TOKEN // _SHARE
+    listed = "\n".join(f"- {' '.join(reason.split())[:600]}" for reason in reasons)
+    shown = _cut(listed, room // 4, "\n... and more")
+    text = _REPAIR.format(reasons=shown, base=declaration.label(base))
+    return text + _cut(first, room - len(text.encode()), "\n... cut here\n")
 
 
 def tokens(text: str) -> int:

@@ -116,7 +116,7 @@ async def _start(
         process = await asyncio.create_subprocess_exec(
             bwrap(),
             *("--args", str(options), "--info-fd", str(pipes.info_in), "--"),
-            *_inside(launch, pipes.report_in, socket),
+            *_inside(launch, room.scratch_bytes, pipes.report_in, socket),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
@@ -131,13 +131,13 @@ async def _start(
     return process
 
 
-def _inside(launch: Launch, report: int, socket: Path | None) -> Sequence[str]:
+def _inside(launch: Launch, most: int, report: int, socket: Path | None) -> Sequence[str]:
     python = [str(interpreter()), "-s", "-P", "-B"]
     through = [*python, f"{places.LIBRARY}/bridge.py", places.SOCKET, str(places.PORT)]
     return [
         *python,
         f"{places.LIBRARY}/inside.py",
-        *(str(report), places.CANDIDATE, launch.stdin),
+        *(str(report), str(most), places.CANDIDATE, launch.stdin),
         *(through if socket is not None else []),
         *launch.command,
     ]
