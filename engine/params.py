@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -283,6 +284,14 @@ def _explain(error: ValidationError) -> str:
 def environment(name: str) -> str | None:
     """One variable of the environment (keys of endpoints, switches); None where unset."""
     return os.environ.get(name)
+
+
+def proxy(url: str) -> str | None:
+    """The proxy that the environment names for ``url`` (http_proxy, https_proxy, no_proxy)."""
+    parts = urlsplit(url)
+    if proxy_bypass(parts.netloc.rpartition("@")[2]):
+        return None
+    return getproxies().get(parts.scheme)
 
 
 def child_environment(**extra: str) -> dict[str, str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import astuple
@@ -25,11 +27,14 @@ from llm_cases import (
     response_request,
 )
 
+from engine.errors import ModelError
+from engine.llm.chat import LLM
 from engine.llm.gateway import Door, Gateway
 from engine.llm.ledger import entries
 from engine.llm.scripted import Answer, Refusal, Request, Script, ScriptedEndpoint, Silence
 from engine.llm.usage import Caps, Usage
 from engine.llm.wire import answer
+from engine.serving.client import Retry
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 SAID = Answer("The lamp in the hall is on and the blinds are down.", usage=(1000, 400, 50))
@@ -417,3 +422,72 @@ def test_a_socket_may_lie_deep(tmp_path: Path) -> None:
                 return (await http.post(CHAT, json=chat_request())).status
 
     assert asyncio.run(ask()) == 200
+
+
+def test_the_key_stands_in_no_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Not even where everything is logged and the endpoint repeats the key."""
+    caplog.set_level(logging.DEBUG)
+    steps = [
+        Answer(f"your key is {CANARY}"),
+        Refusal(401, f"wrong: {CANARY}"),
+        Silence(0.0),
+        Answer("x" * 99, cut=2),
+    ]
+
+    async def ask() -> str:
+        shown = ""
+        script: Script = lambda request: steps[request.number % len(steps)]  # noqa: E731
+        async with door(script, tmp_path) as (opened, server), client(opened) as http:
+            for stream in (False, True):
+                for _ in steps:
+                    reply = await http.post(CHAT, json=chat_request(stream=stream))
+                    with contextlib.suppress(aiohttp.ClientError):
+                        shown += await reply.text()
+                    reply.close()
+                    shown += str(reply.headers) + opened.trouble
+            llm = LLM(opened.endpoint, meter(tmp_path), Retry(attempts=1))
+            for _ in steps:
+                with contextlib.suppress(ModelError):
+                    await llm.ask("curator", HELLO)
+            assert len(server.requests) == 12
+        return shown
+
+    shown = asyncio.run(ask())
+    assert "your key is [key]" in shown
+    kept = "".join(path.read_text() for path in tmp_path.glob("*.jsonl"))
+    assert "your key is [key]" in kept
+    for text in (shown, kept, caplog.text):
+        assert text
+        assert CANARY not in text
+
+
+def test_a_netrc_entry_does_not_take_the_keys_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "netrc").write_text("default login me password secret\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+
+    async def ask() -> int:
+        async with door(always(SAID), tmp_path) as (opened, _), client(opened) as http:
+            return (await http.post(CHAT, json=chat_request())).status
+
+    assert asyncio.run(ask()) == 200
+
+
+def test_a_redirect_is_not_followed_with_the_key(tmp_path: Path) -> None:
+    async def ask() -> tuple[int, int]:
+        with ScriptedEndpoint(always(SAID)) as elsewhere:
+            away = Refusal(307, headers={"location": f"{elsewhere.url}/chat/completions"})
+            async with door(always(away), tmp_path) as (opened, _), client(opened) as http:
+                reply = await http.post(CHAT, json=chat_request(), allow_redirects=False)
+                return reply.status, len(elsewhere.requests)
+
+    assert asyncio.run(ask()) == (307, 0)
+
+
+def test_deep_nonsense_is_refused(tmp_path: Path) -> None:
+    async def ask() -> int:
+        async with door(always(SAID), tmp_path) as (opened, _), client(opened) as http:
+            return (await http.post(CHAT, data=b"[" * 100_000)).status
+
+    assert asyncio.run(ask()) == 400

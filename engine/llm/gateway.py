@@ -26,6 +26,7 @@ from engine.llm.meter import Account, Meter
 from engine.llm.passage import APIS, LARGEST_BODY, Passage, failure, headers
 from engine.llm.transcript import Transcript
 from engine.llm.usage import Caps, Usage
+from engine.params import proxy
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession, web
@@ -119,7 +120,11 @@ class Door:
         url, limit = self.endpoint.url("/models"), aiohttp.ClientTimeout(total=30.0)
         with contextlib.suppress(aiohttp.ClientError, TimeoutError):
             async with client.get(
-                url, headers=headers(self.endpoint), timeout=limit, allow_redirects=False
+                url,
+                headers=headers(self.endpoint),
+                timeout=limit,
+                allow_redirects=False,
+                proxy=proxy(url),
             ) as reply:
                 data = await reply.read()
                 if reply.status == 200:
@@ -144,9 +149,8 @@ class Gateway:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for stale in self._folder.glob("*.sock"):  # of a killed process
             stale.unlink()
-        self._client = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0), trust_env=True
-        )
+        # Not trust_env: a netrc entry for the host would take the place of the key.
+        self._client = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
         return self
 
     async def __aexit__(

@@ -12,6 +12,7 @@ from engine.llm.heard import Heard
 from engine.llm.meter import Account, Ticket
 from engine.llm.transcript import Transcript
 from engine.llm.wire import Events, Tokens, event_data, guess, output, tokens
+from engine.params import proxy
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession, web
@@ -57,8 +58,8 @@ class Passage:
             self._ticket = account.admit(self._endpoint.model)
         except (BudgetSpent, ConfigError) as error:
             return self._spent(error)
-        self._call = self._session.transcript.asked(self._api, body)
         try:
+            self._call = self._session.transcript.asked(self._api, body)
             return await self._ask(body)
         finally:
             self._count()
@@ -71,7 +72,7 @@ class Passage:
             body = json.loads(data)
         except web.HTTPRequestEntityTooLarge:
             return {}, failure(413, f"a request may have {LARGEST_BODY} bytes", "too_large")
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}, failure(400, "the request's body is no JSON", "invalid_json")
         if not isinstance(body, dict):
             return {}, failure(400, "the request's body is no JSON object", "invalid_json")
@@ -106,6 +107,7 @@ class Passage:
                 headers=headers(self._endpoint),
                 timeout=limit,
                 allow_redirects=False,
+                proxy=proxy(url),
             ) as reply:
                 self._status = reply.status
                 if reply.status == 200 and reply.content_type == "text/event-stream":
@@ -135,7 +137,7 @@ class Passage:
         data = self._endpoint.clean_bytes(data)
         try:
             body = json.loads(data)
-        except ValueError:
+        except (ValueError, RecursionError):
             body = {}
         if isinstance(body, dict):
             self._usage, self._replied = tokens(body), output(body)

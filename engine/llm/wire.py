@@ -38,7 +38,7 @@ def tokens(body: Mapping[str, Any]) -> Tokens | None:
         return None
     details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details") or {}
     cached = details.get("cached_tokens") if isinstance(details, Mapping) else 0
-    return Tokens(prompt, min(cached or 0, prompt), completion)
+    return Tokens(prompt, min(cached, prompt) if isinstance(cached, int) else 0, completion)
 
 
 def guess(request_bytes: int, reply_bytes: int) -> Tokens:
@@ -57,34 +57,41 @@ def history(request: Mapping[str, Any]) -> list[Any]:
     return []
 
 
-def output(body: Mapping[str, Any]) -> list[Any]:
+def objects(value: Any) -> list[dict[str, Any]]:
+    """The objects in a list that another program wrote; nothing where it is no list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def output(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The messages (or items) of a whole reply, by either API."""
-    if isinstance(body.get("output"), list):
-        return list(body["output"])
-    choices = body.get("choices") or []
-    return [choice["message"] for choice in choices if isinstance(choice.get("message"), Mapping)]
+    if "output" in body:
+        return objects(body["output"])
+    return objects([choice.get("message") for choice in objects(body.get("choices"))])
 
 
-def answer(items: list[Any]) -> Answer:
+def answer(items: list[dict[str, Any]]) -> Answer:
     """The text and tool calls in a reply's messages or items."""
     text: list[str] = []
     calls: list[RawToolCall] = []
     for item in items:
         if item.get("type") == "function_call":
-            calls.append(RawToolCall(item["call_id"], item["name"], item.get("arguments") or "{}"))
+            calls.append(_called(item.get("call_id"), item))
             continue
         content = item.get("content") if item.get("type") in (None, "message") else None
-        text += [content] if isinstance(content, str) else _texts(content or [])
-        calls += [
-            RawToolCall(call["id"], call["function"]["name"], call["function"]["arguments"] or "{}")
-            for call in item.get("tool_calls") or ()
-            if call.get("function")
-        ]
+        text += [content] if isinstance(content, str) else _texts(content)
+        for call in objects(item.get("tool_calls")):
+            calls += [_called(call.get("id"), f) for f in objects([call.get("function")])]
     return Answer("".join(text), tuple(calls))
 
 
-def _texts(parts: list[Any]) -> list[str]:
-    return [part["text"] for part in parts if isinstance(part.get("text"), str)]
+def _called(call: Any, function: Mapping[str, Any]) -> RawToolCall:
+    arguments = function.get("arguments") or "{}"
+    written = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return RawToolCall(str(call), str(function.get("name")), written)
+
+
+def _texts(parts: Any) -> list[str]:
+    return [part["text"] for part in objects(parts) if isinstance(part.get("text"), str)]
 
 
 def as_items(messages: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -121,8 +128,8 @@ class Events:
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """The events that ``data`` completes. Raises ValueError for one without an end."""
-        self._rest += data.replace(b"\r\n", b"\n")
-        *whole, self._rest = self._rest.split(b"\n\n")
+        rest = (self._rest + data).replace(b"\r\n", b"\n")  # a line's end may come in two parts
+        *whole, self._rest = rest.split(b"\n\n")
         if len(self._rest) > _LONGEST_EVENT:
             raise ValueError("an event of the stream has no end")
         for event in whole:
@@ -138,6 +145,6 @@ def event_data(event: bytes) -> dict[str, Any] | None:
     lines = [line[5:].strip() for line in event.split(b"\n") if line.startswith(b"data:")]
     try:
         data = json.loads(b"\n".join(lines))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None
