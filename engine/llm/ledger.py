@@ -7,6 +7,7 @@ of a call that was never sent: it is left out.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -41,14 +42,17 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
         self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         size = os.fstat(self._file).st_size
-        if size and os.pread(self._file, 1, size - 1) != b"\n":
-            os.write(self._file, b"\n")  # behind a torn line
+        self._torn = bool(size) and os.pread(self._file, 1, size - 1) != b"\n"
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Append one line. Raises OSError where the disk is full."""
-        os.write(self._file, (json.dumps(line) + "\n").encode())
+        data = (b"\n" if self._torn else b"") + json.dumps(line).encode() + b"\n"
+        self._torn = os.write(self._file, data) < len(data)
+        if self._torn:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
 
     def close(self) -> None:
         os.close(self._file)

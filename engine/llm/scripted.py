@@ -151,6 +151,7 @@ class ScriptedEndpoint(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: ScriptedEndpoint
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
         if self.path.split("?")[0] != "/v1/models":
