@@ -46,7 +46,7 @@ class Forbidden:
     def of_tasks(
         cls, domain: Domain, train: Sequence[Task], validation: Sequence[Task]
     ) -> Forbidden:
-        """The ids of both splits, and what validation asks and answers, in any domain."""
+        """The ids of both splits, and what validation asks, shows and answers, in any domain."""
         ids = [task.id for task in (*train, *validation)]
         found = cls.of(ids, _all_texts(domain, validation))
         taught = "\n".join(even(text) for text in _all_texts(domain, train))
@@ -54,7 +54,11 @@ class Forbidden:
 
 
 def _all_texts(domain: Domain, tasks: Sequence[Task]) -> list[str]:
-    return [text for task in tasks for text in (task.instruction, *references(domain, task))]
+    return [
+        text
+        for task in tasks
+        for text in (task.instruction, *references(domain, task), *task.content.splitlines())
+    ]
 
 
 def references(domain: Domain, task: Task) -> Iterator[str]:

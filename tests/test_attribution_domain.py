@@ -11,6 +11,7 @@ from engine.domains import Task
 from engine.domains.attribution.domain import DOMAIN, LONG
 from engine.domains.attribution.trace import Step, Trace, make_task
 from engine.domains.registry import domain
+from engine.leaks import Forbidden, leaks
 from engine.promotion import Contender, promote
 from engine.records import Outcome
 from engine.workspace import read_workspace
@@ -117,3 +118,16 @@ def test_promotion_goes_by_the_weighted_mean(candidate, gain) -> None:
     assert done.promoted and done.gain == pytest.approx(gain)
     lower = Contender("inherited", "a", outcome(1.0, 0.08))
     assert not promote(DOMAIN, 1, "p", incumbent, [incumbent], [lower], 0.02).promoted
+
+
+def test_an_offspring_that_holds_a_step_of_a_validation_log_is_found() -> None:
+    parts = DOMAIN.generate("s", 3, {"train": 6, "validation": 6})
+    forbidden = Forbidden.of_tasks(DOMAIN, parts.train, parts.validation)
+    taught = {text for task in parts.train for text in task.private["texts"].values()}
+    own = max(
+        (text for task in parts.validation for text in task.private["texts"].values()),
+        key=lambda text: (text not in taught, len(text)),
+    )
+    files = {"harness.py": f"HINT = {own!r}\n".encode()}
+    assert list(leaks(files, {}, forbidden)) == ["harness.py holds text of a validation task"]
+    assert list(leaks({"harness.py": b"HINT = 'inspect a few steps first'\n"}, {}, forbidden)) == []
