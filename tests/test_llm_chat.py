@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -162,3 +163,11 @@ def test_a_mistake_in_the_parameters_is_named(text: str, said: str) -> None:
         parse(text, "params.yaml")
     assert said in str(error.value)
     assert "k3y" not in str(error.value)
+
+
+def test_the_documented_parameters_are_the_real_ones() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "LANGUAGE_MODELS.md").read_text("utf-8")
+    [example] = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    params = parse(example, "docs")
+    assert params.llm.prices["some-model"].price().usd(1_000_000, 0, 0) == 1.25
+    assert (params.curator.model, params.curator.caps.calls) == ("small-model", 60)
