@@ -1,0 +1,212 @@
+"""A round whose Curator and inheritance ask a language model over HTTP."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import RunRepository
+
+from engine.llm.ledger import entries, ledger_path
+from engine.llm.scripted import Answer, Refusal, Request, ScriptedEndpoint
+
+MODEL = "scripted"
+IDEAS = (
+    ("verify_commands", "Check each device against the inventory before the answer is given."),
+    ("choose_examples", "Worked examples nearest to the request show which method fits it."),
+    ("retry_malformed", "Ask once more where no tool call could be parsed from the reply."),
+)
+
+
+def play(request: Request) -> Answer:
+    """Both roles, each wrong once."""
+    tools = [t.get("function", t)["name"] for t in request.body["tools"]]
+    said = request.results
+    if "index" in tools:
+        return Answer(calls=[("stop", {"why": "seen"}) if said else ("index", {})])
+    if "classify" in tools:
+        return Answer(calls=[("classify", {"classes": taxonomy(request, "not taken" in said[-1])})])
+    if "write" in tools:
+        return Answer(
+            calls=[("write", {"evidence": "Checking devices gained.", "briefs": briefs()})]
+        )
+    return inherit(request, said)
+
+
+def taxonomy(request: Request, right: bool) -> list[dict[str, Any]]:
+    """The failed tasks that the prompt lists, dealt to three classes."""
+    lists = re.findall(r"^- .*: \d+: ((?:[0-9a-f]{12} ?)+)$", request.prompt, re.MULTILINE)
+    ids = [id for each in lists for id in each.split()]
+    kinds = ("harness-addressable", "model-limited", "external")
+    return [
+        {"name": kind, "kind": kind, "count": len(ids[n::3]) + (not right), "ids": ids[n::3]}
+        for n, kind in enumerate(kinds[: len(ids)])
+    ]
+
+
+def briefs() -> list[dict[str, Any]]:
+    return [{"kind": "vary", "hypothesis": said, "mechanisms": [name]} for name, said in IDEAS]
+
+
+def inherit(request: Request, said: tuple[str, ...]) -> Answer:
+    listed = request.prompt.partition("Checkpoints:")[2].partition("Past pairs")[0]
+    first, second = re.findall(r"^- (\S+) [0-9a-f]{12};", listed, re.MULTILINE)[:2]
+    if not said:
+        return Answer(calls=[("propose", {"alpha": {first: 0.9}, "why": "too little"})])
+    if len(said) == 1:
+        return Answer(calls=[("propose", {"alpha": {first: 1.0}, "why": "the incumbent's"})])
+    alpha = {first: 0.75, second: 0.25}
+    return Answer(calls=[("propose", {"alpha": alpha, "why": "some of both", "lambda": 1.25})])
+
+
+def ask(run: RunRepository, endpoint: ScriptedEndpoint, **llm: Any) -> None:
+    prices = {MODEL: {"input": 1.0, "output": 2.0}}
+    run.set_params(
+        llm={"base_url": endpoint.url, "model": MODEL, "prices": prices, **llm},
+        curator={"kind": "llm", "retrieval_budget": 4},
+        inheritance={
+            "kind": "llm",
+            "merger": "scripted:merge",
+            "proposals": 2,
+            "preliminary": 4,
+            "shortlist": 3,
+            "merges": 1,
+        },
+    )
+
+
+@pytest.fixture(scope="module")
+def asked(
+    one_round: RunRepository, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[RunRepository, ScriptedEndpoint]]:
+    """Round 2, with both roles asking."""
+    run = one_round.copied(tmp_path_factory.mktemp("asked") / "base")
+    with ScriptedEndpoint(play, models=[MODEL]) as endpoint:
+        ask(run, endpoint)
+        run.ok("dvc", "repro")
+        yield run, endpoint
+
+
+def record(run: RunRepository, name: str) -> dict[str, Any]:
+    return dict(json.loads(run.ok("git", "show", f"evo/evolution:{name}")))
+
+
+def test_the_rounds_record_holds_inspections_classes_and_briefs(asked) -> None:
+    run, _ = asked
+    assert run.round() == 2
+    evidence = record(run, "evidence.json")
+    assert not evidence["notice"]
+    assert [each["action"] for each in evidence["evidence"]["inspections"]] == ["index", "stop"]
+    assert [each["hypothesis"] for each in evidence["briefs"]] == [said for _, said in IDEAS]
+    failed = {each["id"] for each in record(run, "feedback.json")["failures"]}
+    classes = evidence["classes"]
+    assert len(classes) == min(3, len(failed)) > 0
+    assert all(c["count"] == len(set(c["samples"])) for c in classes)
+    assert {id for each in classes for id in each["samples"]} == failed
+
+
+def test_inheritance_proposed_within_its_budget_and_was_sent_back(asked) -> None:
+    run, endpoint = asked
+    inherited = record(run, "round.json")["candidates"]
+    slots = {each["slot"] for each in inherited["candidates"]}
+    for slot in slots:
+        steps = [d for d in inherited["decisions"] if d["slot"] == slot]
+        assert [each["action"] for each in steps] == ["propose", "propose"]
+        assert "on 4 tasks of V" in steps[0]["result"]
+    assert all(each["preliminary"] for each in inherited["candidates"])
+    mixtures = [each for each in inherited["candidates"] if len(each["alpha"]) == 2]
+    assert slots and len(mixtures) == len(slots)
+    made = run.ok("git", "show", f"{mixtures[0]['checkpoint']}:provenance.json")
+    assert json.loads(made)["lambda"] == 1.25
+    refused = [r for r in endpoint.requests if "the weights sum to 0.9" in r.text]
+    assert refused and "notice" not in inherited and "given up" not in inherited["note"]
+
+
+def test_calls_are_counted_by_role_and_session(asked) -> None:
+    run, endpoint = asked
+    counted = entries(ledger_path(run.folder, "evo"))
+    assert len(counted) == len(endpoint.requests)
+    assert {each.role for each in counted} == {"curator", "inheritance"}
+    assert sum(each.role == "curator" for each in counted) == 5
+    assert {each.round for each in counted} == {2}
+    assert {each.session for each in counted} >= {"", "k1"}
+    assert all(each.usage.usd > 0 for each in counted)
+
+
+def test_no_reference_answer_is_in_any_request(asked) -> None:
+    run, endpoint = asked
+    data = Path(run.base / "homes")
+    answers = {
+        answer
+        for path in sorted(data.rglob("*.jsonl"))
+        for answer in re.findall(r"\w+\.\w+\.turn_(?:on|off)\(\)", path.read_text())
+    }
+    assert answers
+    sent = "".join(request.text for request in endpoint.requests)
+    assert not [answer for answer in answers if answer in sent]
+
+
+def test_nonsense_gives_way_to_the_embedded_curator_with_a_notice(
+    one_round: RunRepository, tmp_path: Path
+) -> None:
+    run = one_round.copied(tmp_path / "base")
+    with ScriptedEndpoint(lambda _: Answer("I would rather talk.")) as endpoint:
+        ask(run, endpoint, api="responses")
+        for stage in ("open", "observe"):
+            run.ok("coevo", "stage", stage)
+        done = run.run("coevo", "stage", "curate")
+    assert done.returncode == 0 and "curator: the language model was given up" in done.stderr
+    evidence = json.loads((run.folder / "round" / "evidence.json").read_text())
+    assert "no tool was called" in evidence["notice"] and len(evidence["briefs"]) == 3
+    assert len(endpoint.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("refusal", "said"),
+    [
+        (Refusal(401, "no such key"), "check the key in the variable that llm.api_key_env names"),
+        (Refusal(404, "no such model"), "check llm.model ('scripted')"),
+        (Refusal(400, "maximum context length is 10", "context_length_exceeded"), "llm.context"),
+    ],
+)
+def test_a_refusal_ends_the_stage_with_role_cause_and_how_to_go_on(
+    one_round: RunRepository, tmp_path: Path, refusal: Refusal, said: str
+) -> None:
+    run = one_round.copied(tmp_path / "base")
+    with ScriptedEndpoint(lambda _: refusal) as endpoint:
+        ask(run, endpoint)
+        for stage in ("open", "observe"):
+            run.ok("coevo", "stage", stage)
+        error = run.fails("coevo", "stage", "curate", code=6)
+    assert error.startswith("error: curator: ") and said in error
+    assert "what had finished is kept, `dvc repro` goes on from there" in error
+
+
+def test_a_cap_stops_cleanly_and_a_higher_one_goes_on(
+    one_round: RunRepository, tmp_path: Path
+) -> None:
+    run = one_round.copied(tmp_path / "base")
+    with ScriptedEndpoint(play) as endpoint:
+        ask(run, endpoint)
+        for stage in ("open", "observe"):
+            run.ok("coevo", "stage", stage)
+        run.set_params(curator={"kind": "llm", "caps": {"calls": 3}})
+        error = run.fails("coevo", "stage", "curate", code=10)
+        assert "3 of 3 calls" in error and "raise curator.caps.calls" in error
+        run.set_params(curator={"kind": "llm", "caps": {"calls": 8}})
+        run.ok("coevo", "stage", "curate")
+    assert len(endpoint.requests) == 3 + 5
+    assert not json.loads((run.folder / "round" / "evidence.json").read_text())["notice"]
+
+
+def test_an_endpoint_that_isnt_named_is_found_before_anything_is_paid_for(
+    fresh: RunRepository, tmp_path: Path
+) -> None:
+    run = fresh.copied(tmp_path / "base")
+    run.set_params(inheritance={"kind": "llm", "preliminary": 4})
+    error = run.fails("coevo", "stage", "open", code=2)
+    assert "inheritance: llm.base_url is not set" in error
