@@ -32,6 +32,7 @@ from engine.llm.chat import LLM
 from engine.llm.gateway import Door, Gateway
 from engine.llm.ledger import entries
 from engine.llm.scripted import Answer, Refusal, Request, Script, ScriptedEndpoint, Silence
+from engine.llm.spoken import chat_events
 from engine.llm.usage import Caps, Usage
 from engine.llm.wire import answer
 from engine.serving.client import Retry
@@ -305,20 +306,36 @@ def test_a_cut_stream_is_cut_for_the_client_and_estimated(api: str, tmp_path: Pa
 
 
 def test_a_stream_comes_as_it_is_made(tmp_path: Path) -> None:
-    """The first words are there while the endpoint still holds back the rest."""
+    """The endpoint holds back the second event until the client has read the first."""
+    first, second = chat_events(Request("", {}, {}, 0), Answer("hello"))[:2]
 
     async def ask() -> tuple[bytes, bytes]:
-        script = always(Answer("x" * 48, pause_s=0.15))
-        async with door(script, tmp_path) as (opened, _), client(opened) as http:
-            reply = await http.post(CHAT, json=chat_request(stream=True))
-            first = await reply.content.readany()
-            early = opened.usage
-            assert (early.calls, early.unanswered) == (1, 1)
-            return first, await reply.content.read()
+        has_read = asyncio.Event()
 
-    first, rest = asyncio.run(ask())
-    assert len(events(first)) == 1
-    assert len(events(rest)) == 3
+        async def answer_slowly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+            writer.write(first.encode())
+            await has_read.wait()
+            writer.write(second.encode())
+            writer.close()
+
+        server = await asyncio.start_server(answer_slowly, "127.0.0.1")
+        port = server.sockets[0].getsockname()[1]
+        async with (
+            Gateway(endpoint(f"http://127.0.0.1:{port}/v1"), meter(tmp_path), tmp_path) as gateway,
+            gateway.open("k1", "editors", None, tmp_path / "k1.jsonl") as opened,
+            client(opened) as http,
+        ):
+            reply = await http.post(CHAT, json=chat_request(stream=True))
+            begin = await reply.content.readany()
+            assert opened.usage == Usage(calls=1, unanswered=1)
+            has_read.set()
+            rest = await reply.content.read()
+        server.close()
+        return begin, rest
+
+    assert asyncio.run(ask()) == (first.encode(), second.encode())
 
 
 def test_a_client_that_leaves_still_pays(tmp_path: Path) -> None:
@@ -398,8 +415,8 @@ def test_a_session_that_hoards_connections_harms_no_other(tmp_path: Path) -> Non
                 gateway.open("k2", "editors", None, tmp_path / "2") as other,
             ):
                 held = [await asyncio.open_unix_connection(str(greedy.socket)) for _ in range(200)]
-                await asyncio.sleep(0.1)
-                shut = sum(reader.at_eof() for reader, _ in held)
+                while (shut := sum(reader.at_eof() for reader, _ in held)) < 200 - 64:
+                    await asyncio.sleep(0.01)
                 async with client(other) as http:
                     reply = await http.post(CHAT, json=chat_request())
                 for _, writer in held:
