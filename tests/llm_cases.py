@@ -12,13 +12,17 @@ from typing import Any
 import aiohttp
 
 from engine.llm.endpoint import Endpoint
-from engine.llm.gateway import Door
+from engine.llm.gateway import Door, Gateway
 from engine.llm.meter import Meter
-from engine.llm.usage import Price
+from engine.llm.scripted import Answer, Refusal, Script, ScriptedEndpoint, Silence
+from engine.llm.usage import Caps, Price
 
 CANARY = "sk-canary-3f9d5b7a1c"
 MODEL = "scripted"
 PRICES = {MODEL: Price(input=2.0, cached_input=0.5, output=8.0)}
+CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
+SAID = Answer("The lamp in the hall is on and the blinds are down.", usage=(1000, 400, 50))
+"""600 · 2 + 400 · 0.5 + 50 · 8 = 1800 millionths of a dollar."""
 HELLO = [{"role": "user", "content": "hello"}]
 
 
@@ -62,3 +66,23 @@ def events(raw: bytes) -> list[dict[str, Any]]:
 
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@asynccontextmanager
+async def door(
+    script: Script, folder: Path, caps: Caps | None = None, **changes: Any
+) -> AsyncIterator[tuple[Door, ScriptedEndpoint]]:
+    """A door of session k1 to an endpoint with the canary key that answers by ``script``."""
+    with ScriptedEndpoint(script, key=CANARY, models=[MODEL]) as server:
+        counted = meter(folder)
+        where = endpoint(server.url, **changes)
+        async with (
+            Gateway(where, counted, folder / "sockets") as gateway,
+            gateway.open("k1", "editors", caps, folder / "k1.jsonl") as opened,
+        ):
+            yield opened, server
+        counted.close()
+
+
+def always(answer: Answer | Refusal | Silence) -> Script:
+    return lambda request: answer
