@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from runs import TESTS, RunRepository, environment
+
+from engine.llm.scripted import Answer, Request
 
 Plan = Mapping[str, Sequence[str]]
 
@@ -42,8 +44,15 @@ def stages(run: RunRepository, *names: str) -> None:
 
 def edit(run: RunRepository, **extra: str) -> subprocess.CompletedProcess[str]:
     """The edit stage with further variables in its environment."""
+    return told(run, ["coevo", "stage", "edit"], **extra)
+
+
+def told(
+    run: RunRepository, command: Sequence[str], **extra: str
+) -> subprocess.CompletedProcess[str]:
+    """A command with further variables in its environment."""
     return subprocess.run(
-        ["coevo", "stage", "edit"],
+        command,
         cwd=run.folder,
         env={**environment(run.home), **extra},
         capture_output=True,
@@ -61,6 +70,19 @@ def offspring(run: RunRepository) -> dict[str, dict[str, Any]]:
 
 def sessions(run: RunRepository, number: int = 1) -> Path:
     return run.folder / ".coevo" / "sessions" / "evo" / f"r{number:03d}"
+
+
+def scripted_by_plan(tool: str, argument: str, plan: Path) -> Callable[[Request], Answer]:
+    """A model that has ``session_agent`` do what the plan says by one call of ``tool``, then says
+    that it is done."""
+
+    def script(request: Request) -> Answer:
+        if request.results:
+            return Answer("Done.", usage=(100, 0, 10))
+        command = f"python3 {TESTS / 'session_agent.py'} {plan}"
+        return Answer("I begin.", [(tool, {argument: command})], usage=(1000, 0, 100))
+
+    return script
 
 
 def processes(mark: str) -> list[str]:

@@ -192,8 +192,8 @@ def test_the_bases_own_notes_and_report_do_not_count() -> None:
 
 def test_missing_parts_and_unnamed_files_are_named() -> None:
     found = said(b"HARNESS DIAGNOSIS", b"Base: x. Mechanism: y.")
+    lacking = ["changed files", "expected effect", "checks that were run", "assumptions", "risks"]
     assert found == [
-        f"report: {REPORT} doesn't speak of changed files, expected effect, checks that were run, "
-        "assumptions, risks",
+        f"report: {REPORT} doesn't speak of {', '.join(lacking)}",
         f"report: {REPORT} doesn't name the changed files harness.py",
     ]

@@ -2,8 +2,9 @@
 
     python3 inside.py REPORT_FD FILE_BYTES CANDIDATE STDIN COMMAND [ARGUMENT ...]
 
-No file may grow beyond FILE_BYTES. The candidate's git index is filled first. When the command has ended, one line of JSON goes to the
-open descriptor: its exit status and the command lines of every process that still runs here.
+No file may grow beyond FILE_BYTES. The candidate's git index is filled first. When the command has
+ended, one line of JSON goes to the open descriptor: its exit status and the command lines of every
+process that still runs here.
 
 Needs nothing but the standard library, and no other file of this package.
 """
