@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from runs import RunRepository
 
+from engine.archive_view import FixedView
+from engine.context import Context, open_context
+from engine.curator.rollouts import WithRollouts
+from engine.editors import mechanisms
+from engine.errors import ArchiveError
 from engine.llm.ledger import entries, ledger_path
 from engine.llm.scripted import Answer, Refusal, Request, ScriptedEndpoint
+from engine.observer import Silent
+from engine.params import load
 
 MODEL = "scripted"
 IDEAS = (
@@ -148,6 +155,30 @@ def test_no_reference_answer_is_in_any_request(asked) -> None:
     assert answers
     sent = "".join(request.text for request in endpoint.requests)
     assert not [answer for answer in answers if answer in sent]
+
+
+def test_failed_rollouts_can_be_read_and_accepted_answers_cannot(
+    one_round: RunRepository, tmp_path: Path
+) -> None:
+    run = one_round.copied(tmp_path / "base")
+    context = open_context(run.folder, load(run.folder / "params.yaml"), Silent())
+    plain = FixedView(context, 2, mechanisms)
+    view = WithRollouts(plain, context, 2)
+    [incumbent] = [each.oid for each in view.index() if each.incumbent]
+    text = view.read(incumbent, "rollouts.md").decode()
+    scores = [score for (score,) in best_scores(context, incumbent).values()]
+    assert text.startswith(f"12 rollouts, {scores.count(1.0)} of them right; the others:")
+    shown = set(re.findall(r"^## ([0-9a-f]{12}): score 0,", text, re.MULTILINE))
+    assert shown == {id for id, (score,) in best_scores(context, incumbent).items() if score < 1}
+    assert len(re.findall("^answer: ", text, re.MULTILINE)) == len(shown) > 0
+    assert set(view.files(incumbent)) == {*plain.files(incumbent), "rollouts.md"}
+    with pytest.raises(ArchiveError, match="no harness of this round's view"):
+        view.read("f" * 40, "rollouts.md")
+
+
+def best_scores(context: Context, harness: str) -> Mapping[str, tuple[float, ...]]:
+    outcomes = [context.outcome(pair) for pair in context.archive.pairs(harness=harness)]
+    return max(outcomes, key=lambda outcome: outcome.scalar).by_task
 
 
 def test_nonsense_gives_way_to_the_embedded_curator_with_a_notice(

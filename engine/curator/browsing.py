@@ -22,8 +22,8 @@ INDEX = tool(
 )
 READ = tool(
     "read",
-    "A file of a harness, by its label or hash (evolution_report.md, harness.py, ...), from line "
-    "start on. One action.",
+    "A file of a harness, by its label or hash (evolution_report.md, harness.py, rollouts.md), "
+    "from line start on. One action.",
     {"harness": {"type": "string"}, "file": {"type": "string"}, "start": _START},
     optional=["start"],
 )

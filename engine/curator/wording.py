@@ -82,8 +82,9 @@ develop one harness from the archive. You decide what they know and what each of
 
 You work in three steps, by tool calls alone:
 1. Inspect the archive: `index` pages through all harnesses with what they measured, `read` shows a
-   file of one (evolution_report.md says what was tried and why; harness.py is the code). You have
-   {budget} such actions; each should follow from what you saw so far. `stop` ends the inspection.
+   file of one (evolution_report.md says what was tried and why, harness.py is the code, rollouts.md
+   has the failed rollouts where it was measured). You have {budget} such actions; each should
+   follow from what you saw so far. `stop` ends the inspection.
 2. `classify` the failed tasks by what went wrong.
 3. `write` the evidence and {k} briefs.
 

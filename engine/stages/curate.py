@@ -9,6 +9,7 @@ from engine.archive_view import FixedView
 from engine.brief import Curated
 from engine.context import Context
 from engine.curator import AskingCurator, curator
+from engine.curator.rollouts import WithRollouts
 from engine.diagnosis import Feedback
 from engine.editors import mechanisms
 from engine.llm.role import role_model
@@ -27,7 +28,7 @@ async def run(context: Context) -> Curated:
             curated = await chosen.ask(
                 llm,
                 feedback,
-                view,
+                WithRollouts(view, context, opened.round),
                 params.offspring,
                 rng,
                 retrieval_budget=budget,
