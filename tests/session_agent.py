@@ -238,8 +238,8 @@ def look_around() -> None:
             print(path, path.read_bytes())
 
 
-def slow() -> None:
-    time.sleep(2)
+def second() -> None:
+    time.sleep(1)
 
 
 def main() -> None:

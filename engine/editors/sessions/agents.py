@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -15,7 +16,12 @@ from engine.errors import ConfigError
 from engine.params import Params
 
 _SYSTEM = Path("/usr")
-_WORDS = re.compile(r"[\w./+@-]+")
+_PROGRAM = re.compile(
+    r"""(?:^|[;&|(\n]|\bexec\b)\s*             # where a command may begin
+    (?:\w+=(?:"[^"]*"|'[^']*'|\S*)\s+)*       # its own variables
+    ([\w./+@-]+)""",
+    re.VERBOSE,
+)
 _FIELDS = ("prompt_file", "workdir", "archive", "base_url", "model", "port", "home")
 
 
@@ -61,15 +67,15 @@ def command(params: Params) -> Launch:
         )
     if isinstance(template, str):
         filled = ["sh", "-c", _filled(template, params)]
-        names = list(dict.fromkeys(_WORDS.findall(template)))
-        first = names[0] if names else "sh"
+        names = list(dict.fromkeys(_PROGRAM.findall(template)))
     else:
         filled = [_filled(word, params) for word in template]
-        names, first = filled, filled[0]
+        names = filled
         if shutil.which(filled[0]) is None:
             raise ConfigError(f"editors.command: there is no {filled[0]!r} on PATH; install it")
     programs, mounts = _programs(names)
-    return Launch(f"command:{Path(first).name}", tuple(filled), places.PROMPT, {}, mounts, programs)
+    name = next(iter(programs), Path(next(iter(names), "sh")).name)
+    return Launch(f"command:{name}", tuple(filled), places.PROMPT, {}, mounts, programs)
 
 
 def chat(params: Params) -> Launch:
@@ -145,6 +151,11 @@ def _home_of(path: Path) -> Iterator[Path]:
             return
     for parent in path.parents:
         made = parent / "pyvenv.cfg"
+        if parent == Path(sys.prefix).resolve():
+            raise ConfigError(
+                f"editors.command: {path} is installed beside the engine, which no session may "
+                "see; install the agent in a virtual environment of its own"
+            )
         if made.is_file():
             yield parent
             found = re.search(r"^home\s*=\s*(.+)$", made.read_text("utf-8"), re.MULTILINE)
