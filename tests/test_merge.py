@@ -90,7 +90,7 @@ def test_lambda_multiplies_the_merged_change(family: dict[str, Path], tmp_path: 
 def test_a_lambda_that_is_none_is_refused(
     family: dict[str, Path], tmp_path: Path, scale: float
 ) -> None:
-    with pytest.raises(MergeRefused, match="lambda .* is not above 0"):
+    with pytest.raises(MergeRefused, match=r"lambda .* is not above 0"):
         merge([family["a"]], [1.0], family["s"], tmp_path / "out", 0.5, True, scale)
 
 
