@@ -151,6 +151,29 @@ def test_nothing_is_left_behind(run: RunRepository) -> None:
     assert not processes("session_agent.py")
 
 
+def test_answers_that_earned_a_score_are_left_out_of_the_view(run: RunRepository) -> None:
+    """They are the reference answers."""
+    kept = run.folder / ".coevo" / "rollouts" / "evo" / "r000-seed.jsonl"
+    before = {each["task"]: each for each in map(json.loads, kept.read_text().splitlines())}
+    view = sessions(run) / "view"
+    lines = (view / "incumbent" / "rollouts.jsonl").read_text().splitlines()
+    short = (view / "rollouts" / "r000-seed.md").read_text()
+    scores = set()
+    for each in map(json.loads, lines):
+        own = before[each["task"]]
+        scores.add(each["score"])
+        if each["score"] == 0:
+            assert each == own
+            continue
+        answer = own["trajectory"]["answer"]
+        first, *said = each["trajectory"]["events"]
+        assert first == own["trajectory"]["events"][0]
+        assert answer not in json.dumps([said, each["trajectory"]["answer"]])
+        part = short.partition(f"## {each['task']}:")[2].partition("\n## ")[0]
+        assert "answer: " in part and answer not in part.partition("calls:")[2]
+    assert scores == {0.0, 1.0}
+
+
 def test_pushing_takes_the_records_along(run: RunRepository) -> None:
     remote = run.base / "remote"
     run.ok("dvc", "remote", "add", "--default", "--force", "shared", str(remote))

@@ -1,6 +1,8 @@
 """Recorded rollouts in short, for editors to read: what was asked, done, answered and scored.
 
-Nothing here knows a label: the records are what the archive keeps, under opaque task ids.
+Nothing here knows a label: the records are what the archive keeps, under opaque task ids. But an
+answer that earned something is the reference answer, or part of it, so what was
+said there is left out.
 """
 
 from __future__ import annotations
@@ -17,6 +19,36 @@ from engine.errors import DataError
 
 _SHORT = 320
 _ELSEWHERE = "The rollouts of this pair are not on this machine, and no DVC remote has them.\n"
+
+
+_LEFT_OUT = "[left out: it earned a score]"
+
+
+def shown(data: bytes) -> bytes:
+    """The JSON lines of rollouts as editors may read them."""
+    lines = (json.dumps(_shown(record), ensure_ascii=False) for record in _read(data))
+    return "".join(line + "\n" for line in lines).encode()
+
+
+def _read(data: bytes) -> Iterator[dict[str, Any]]:
+    return (json.loads(raw) for raw in data.splitlines() if raw.strip())
+
+
+def _shown(record: dict[str, Any]) -> dict[str, Any]:
+    """A record without its answer where that earned anything. Any turn may hold it (a draft, a
+    check of it), so what was said is left out but for the first request."""
+    if not record["score"] > 0:
+        return record
+    trajectory = record["trajectory"]
+    first, *others = trajectory["events"] or [{}]
+    events = [first if first.get("kind") == "request" else _without(first), *map(_without, others)]
+    return {**record, "trajectory": {**trajectory, "events": events, "answer": _LEFT_OUT}}
+
+
+def _without(event: dict[str, Any]) -> dict[str, Any]:
+    """An event with its kind, its turn and its figures alone."""
+    kept = ("kind", "turn", "name", "violation", "prompt_tokens", "completion_tokens", "latency_s")
+    return {key: value if key in kept else _LEFT_OUT for key, value in event.items()}
 
 
 def records(context: Context, pair: Pair, scratch: Path) -> bytes | None:
@@ -52,9 +84,8 @@ def summary(context: Context, pair: Pair) -> str:
 
 
 def _lines(data: bytes) -> Iterator[str]:
-    for raw in data.splitlines():
-        if raw.strip():
-            yield _rollout(json.loads(raw)) + "\n"
+    for record in _read(data):
+        yield _rollout(_shown(record)) + "\n"
 
 
 def _rollout(record: Mapping[str, Any]) -> str:

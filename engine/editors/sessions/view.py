@@ -6,7 +6,7 @@
     harnesses/LABEL/           each one's files, its notes and report among them
     outcomes/LABEL.json        what its pairs measured on the validation set
     rollouts/LABEL.md          those pairs' rollouts in short
-    incumbent/rollouts.jsonl   the incumbent's, in full
+    incumbent/rollouts.jsonl   the incumbent's, in full but for answers that earned a score
 
 No reference answer, no test result, no key, and none of this round's siblings.
 """
@@ -123,4 +123,4 @@ def _incumbent(context: Context, folder: Path) -> None:
     pair = context.archive.pair(context.opened().incumbent)
     found = rollouts.records(context, pair, folder)
     if found is not None:
-        (folder / "incumbent" / "rollouts.jsonl").write_bytes(found)
+        (folder / "incumbent" / "rollouts.jsonl").write_bytes(rollouts.shown(found))
