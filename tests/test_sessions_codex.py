@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,13 @@ def codex(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Codex]:
     needs_sandbox()
     if shutil.which("codex") is None:
         pytest.skip("no codex on PATH (npm install -g @openai/codex)")
-    base = tmp_path_factory.mktemp("codex")
+    with evolved(tmp_path_factory.mktemp("codex")) as made:
+        yield made
+
+
+@contextmanager
+def evolved(base: Path) -> Iterator[Codex]:
+    """The run that ``codex`` gives out."""
     by_plan = scripted_by_plan("exec_command", "cmd", base / "run-plan.json")
 
     def script(request: Request) -> Answer | Silence:

@@ -101,7 +101,8 @@ _WHERE = f"""
 - {ARCHIVE}/INDEX.md: every harness on a line; grep it. {ARCHIVE}/harnesses/LABEL/: their files
   and reports; {ARCHIVE}/outcomes/LABEL.json: what they measured, by task;
   {ARCHIVE}/rollouts/LABEL.md: their rollouts in short; {ARCHIVE}/incumbent/rollouts.jsonl: the
-  incumbent's, a line each (what earned a score is left out); {ARCHIVE}/EVIDENCE.md: the evidence. All of it is read-only.
+  incumbent's, a line each (what earned a score is left out); {ARCHIVE}/EVIDENCE.md: the
+  evidence. All of it is read-only.
 - `{CHECK} [--base {ARCHIVE}/harnesses/LABEL]`: the checks, without a model.
 - Nothing outside {CANDIDATE} and {BESIDE}/{declaration.FILE} is kept; there is no network but the
   model's. Processes still running when you end are ended.

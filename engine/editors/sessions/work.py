@@ -21,7 +21,7 @@ from kernel import workspace
 
 _MAX_BYTES = 4 * 2**20
 _OID = re.compile(rb"\b[0-9a-f]{40}\b")
-_LONGEST_SUBJECT = 72
+_LONGEST_SUBJECT, _LAST_WORDS = 72, 300
 Files = Mapping[str, bytes]
 
 
@@ -63,6 +63,8 @@ def judge(room: Room, ended: Ended, start: HarnessSummary, known: Known, brief: 
         remarks += (f"hidden files were left out: {', '.join(dropped)}",)
     read = declaration.read(room.work)
     if read.declared is None and files == before:
+        said = " ".join(ended.said.split())[-_LAST_WORDS:]
+        remarks += (f"its last words: {said}" if said else "it said nothing",)
         return _nothing(before, start, brief, _idle(ended), remarks)
     if read.declared is None:
         return _nothing(files, start, brief, read.problem, remarks)
@@ -82,9 +84,7 @@ def _nothing(
 
 
 def _idle(ended: Ended) -> str:
-    said = " ".join(ended.said.split())[-300:]
-    last = f"; its last words: {said}" if said else "; it said nothing"
-    return f"session: it ended with status {ended.status} and changed nothing{last}"
+    return f"session: it ended with status {ended.status} and changed nothing"
 
 
 def _declared(
