@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 PROMPT = Path("/coevo/session/prompt.md").read_text()
-ARCHIVE, WORK = Path("/coevo/archive"), Path("/coevo/work")
+ARCHIVE, WORK = Path("/coevo/archive"), Path("/coevo/desk")
 CANDIDATE = WORK / "candidate"
 SLOT = re.findall(r"^# Brief (\S+)", PROMPT, re.MULTILINE)[0]
 BASE = re.findall(r"now a copy of (\S+?)\.", PROMPT)[0]

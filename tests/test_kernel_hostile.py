@@ -66,7 +66,7 @@ def test_it_sees_no_files_keys_labels_or_processes_of_the_host(tmp_path, monkeyp
         "open('/root/.bashrc').read()",
         "open('/proc/sys/kernel/hostname', 'w')",
         "open('/proc/sysrq-trigger', 'w')",
-        "os.listdir('/work')",
+        "os.listdir('/srv')",
         "os.listdir('/home')",
         "os.setuid(0)",
         "os.chroot('/tmp')",

@@ -85,13 +85,13 @@ def test_a_chat_model_edits_and_is_counted(curated: RunRepository, tmp_path: Pat
 
 
 def test_the_file_tools_do_what_they_say(curated: RunRepository, tmp_path: Path) -> None:
-    name = "/coevo/work/candidate/made/text.md"
+    name = "/coevo/desk/candidate/made/text.md"
     steps = [
         ("write", {"path": name, "text": "one\ntwo\nthree\n"}),
         ("replace", {"path": name, "old": "two", "new": "2"}),
         ("replace", {"path": name, "old": "absent", "new": ""}),
         ("read", {"path": name, "lines": "2-3"}),
-        ("list", {"path": "/coevo/work/candidate/made"}),
+        ("list", {"path": "/coevo/desk/candidate/made"}),
         ("run", {"command": "echo $((6 * 7)); exit 3"}),
         ("fly", {}),
         ("read", "no json"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-BESIDE = "/coevo/work"
+BESIDE = "/coevo/desk"
 CANDIDATE = f"{BESIDE}/candidate"
 ARCHIVE = "/coevo/archive"
 SESSION = "/coevo/session"
