@@ -15,6 +15,7 @@ from engine.archive_view import FixedView
 from engine.context import Context, open_context
 from engine.curator.rollouts import WithRollouts
 from engine.editors import mechanisms
+from engine.editors.sessions.rollouts import summary
 from engine.errors import ArchiveError
 from engine.llm.ledger import entries, ledger_path
 from engine.llm.scripted import Answer, Refusal, Request, ScriptedEndpoint
@@ -174,6 +175,29 @@ def test_failed_rollouts_can_be_read_and_accepted_answers_cannot(
     assert set(view.files(incumbent)) == {*plain.files(incumbent), "rollouts.md"}
     with pytest.raises(ArchiveError, match="no harness of this round's view"):
         view.read("f" * 40, "rollouts.md")
+
+
+def test_an_accepted_rollout_that_called_before_it_asked_can_be_read(
+    one_round: RunRepository, tmp_path: Path
+) -> None:
+    run = one_round.copied(tmp_path / "base")
+    context = open_context(run.folder, load(run.folder / "params.yaml"), Silent())
+    pair = next(iter(context.archive.pairs()))
+    kept = run.folder / ".coevo" / "rollouts" / context.params.run / f"{pair.label}.jsonl"
+    trajectory = {
+        "events": [
+            {"kind": "call", "turn": 0, "name": "look", "arguments": {}, "observation": "secret"},
+            {"kind": "request", "turn": 1, "messages": [{"role": "user", "content": "secret"}]},
+            {"kind": "reply", "turn": 1, "message": {"content": "secret"}, "violation": ""},
+        ],
+        **{"end": "answered", "answer": "secret", "turns": 1, "error": ""},
+        **{"prompt_tokens": 3, "completion_tokens": 2},
+    }
+    record = {"task": "0" * 12, "score": 0.5, "failure": "incomplete", "trajectory": trajectory}
+    kept.write_text(json.dumps(record) + "\n")
+    text = summary(context, pair)
+    assert "secret" not in text and "calls: look x1" in text
+    assert "asked: [left out: it earned a score]" in text
 
 
 def best_scores(context: Context, harness: str) -> Mapping[str, tuple[float, ...]]:

@@ -115,6 +115,8 @@ def _asked(events: list[dict[str, Any]]) -> str:
     """The end of the first request's last user message: where a harness puts the task."""
     for event in events:
         if event["kind"] == "request":
+            if event["messages"] == _LEFT_OUT:  # it had called something before
+                return _LEFT_OUT
             said = [m.get("content") for m in event["messages"] if m.get("role") == "user"]
             return str(said[-1])[-_SHORT:] if said else ""
     return ""
