@@ -15,13 +15,14 @@ from typing import NamedTuple
 
 import pygit2
 
-from engine.archive import packed, refs, trailers
+from engine.archive import loose, packed, refs, trailers
 from engine.archive.refs import Name
 from engine.archive.state import State
 from engine.archive.store import Store
 from engine.errors import ArchiveError
 
 LOOSE_REFS = 256
+SHARE = 8  # a burst of branches waits for so great a part of the file that it is written into
 BURST = 64
 PATIENCE_S = 5.0
 PACKS = 45  # git gc --auto would step in at 50
@@ -40,6 +41,7 @@ class Follower:
         self._store, self._run = store, run
         self.bulk = False
         self._pending: dict[str, str] = {}
+        self._written = 0
         self._since, self._count = 0.0, 0
 
     def follow(self, added: Mapping[Name, str], tip: str | None) -> None:
@@ -47,7 +49,7 @@ class Follower:
         fresh = {refs.full(self._run, n): oid for n, oid in added.items() if n.kind != "round"}
         if self._busy(len(fresh)) and self.bulk:
             self._pending |= fresh
-            if len(self._pending) >= LOOSE_REFS:
+            if len(self._pending) >= max(LOOSE_REFS, self._written // SHARE):
                 self.flush()
         else:
             for ref, oid in fresh.items():
@@ -59,6 +61,7 @@ class Follower:
         """Write the branches that were put off."""
         if self._pending:
             write(self._store, self._pending)
+            self._written += len(self._pending)
             self._pending = {}
 
     def _busy(self, more: int) -> bool:
@@ -110,25 +113,7 @@ def _move(store: Store, ref: str, oid: str) -> None:
 
 
 def _point(store: Store, ref: str, oid: str) -> None:
-    """Write a loose ref by git's own protocol (a lock file, renamed), but without a reflog.
-
-    Creating files is what an addition costs most, and nothing is lost with a derived ref.
-    """
-    path = store.gitdir / ref
-    lock = path.with_name(path.name + ".lock")
-    try:
-        descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        os.write(descriptor, f"{oid}\n".encode())
-        lock.rename(path)
-    except OSError:
-        lock.unlink(missing_ok=True)
-        raise
-    finally:
-        os.close(descriptor)
+    loose.write(store.gitdir, ref, oid)
 
 
 class Differing(NamedTuple):

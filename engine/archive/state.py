@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pygit2
 
-from engine.archive import refs, trailers
+from engine.archive import loose, refs, trailers
 from engine.archive.objects import LINK_MODE, TREE_MODE, Staging
 from engine.archive.refs import Name
 from engine.archive.store import Store
@@ -21,8 +21,6 @@ from engine.errors import ArchiveError
 Folder = dict[str, tuple[str, str]]
 Path = tuple[str, ...]
 TIP = "evolution"
-# libgit2 raises unlike classes when another process holds the ref's lock or was faster.
-_CONTENTION = ("lock", "does not match", "already exists")
 
 
 class Moved(Exception):
@@ -143,21 +141,17 @@ class State:
 
     def swap(self, plan: Plan) -> None:
         """Move the ref from this state to the plan's, or raise Moved (OSError: disk)."""
-        references = self._store.repo.references
         try:
-            if self.oid is None:
-                references.create(self.ref, plan.oid)
-            else:
-                found = references.get(self.ref)
-                if found is None or str(found.target) != self.oid:
-                    raise Moved
-                found.set_target(plan.oid)
-        except (pygit2.GitError, OSError, ValueError) as err:
-            if any(sign in str(err) for sign in _CONTENTION):
-                raise Moved from err
-            raise
+            moved = loose.write(self._store.gitdir, self.ref, plan.oid, self._unmoved)
+        except FileExistsError as err:
+            raise Moved from err
+        if not moved:
+            raise Moved
         self.oid = plan.oid
         self._folders.update(plan.folders)
+
+    def _unmoved(self) -> bool:
+        return self._store.target(self.ref) == self.oid
 
 
 class Plan:
