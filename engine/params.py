@@ -8,12 +8,12 @@ from __future__ import annotations
 import difflib
 import os
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeGuard, get_args
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from engine.errors import ConfigError
 from engine.llm.usage import Caps, Price
@@ -191,11 +191,58 @@ class PromotionParams(_Section):
     margin: float = Field(0.02, ge=0)
 
 
+class EvolutionStage(_Section):
+    """One stage of self-evolution: ``iterations`` batches of ``per_family`` new tasks of each of
+    ``families`` (None: those of the training split that no other stage names) and ``anchors``
+    tasks that earlier stages solved. ``budget``: added lines, the first and the last iteration's.
+    """
+
+    families: list[str] | None = None
+    per_family: int = Field(12, ge=1)
+    anchors: int = Field(0, ge=0)
+    iterations: int = Field(5, ge=1)
+    budget: tuple[int, int] = (500, 100)
+
+    @field_validator("budget")
+    @classmethod
+    def _falls(cls, value: tuple[int, int]) -> tuple[int, int]:
+        if not value[0] >= value[1] >= 1:
+            raise ValueError(f"a budget falls and ends at 1 or more, as in [500, 100]; got {value}")
+        return value
+
+
+class GateParams(_Section):
+    """Beyond the paper: refuse an offspring that loses to its base on ``per_family`` tasks of each
+    family, held back from all batches: the paired interval at ``level`` lies below zero."""
+
+    per_family: int = Field(2, ge=1)
+    level: float = Field(0.8, gt=0, lt=1)
+
+
+class EvolutionParams(_Section):
+    """``mode: self`` (second paper): the harness edits itself. ``session`` limits one update
+    session; ``repairs`` is how often one that fails the checks goes back; ``lineages`` run side by
+    side, the best holds the title."""
+
+    stages: list[EvolutionStage] = Field([EvolutionStage()], min_length=1)
+    repairs: int = Field(2, ge=0)
+    session: LimitParams = LimitParams(
+        turns=300, wall_s=3600.0, cpu_s=1800, memory_mb=2048, tmp_mb=512, processes=128
+    )
+    gate: GateParams | None = None
+    lineages: int = Field(1, ge=1)
+
+    @property
+    def iterations(self) -> int:
+        """Of all stages together."""
+        return sum(stage.iterations for stage in self.stages)
+
+
 class Params(_Section):
     """All parameters of a run."""
 
     run: str = Field("evo", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    mode: Literal["coevo", "harness-only", "model-only", "latest-only"] = "coevo"
+    mode: Literal["coevo", "harness-only", "model-only", "latest-only", "self"] = "coevo"
     domain: str = "smart_home"
     data: str | None = None
     skip_bad_rows: bool = False
@@ -215,6 +262,7 @@ class Params(_Section):
     inheritance: InheritanceParams = InheritanceParams()
     adaptation: AdaptationParams = AdaptationParams()
     promotion: PromotionParams = PromotionParams()
+    evolution: EvolutionParams = EvolutionParams()
 
     @model_validator(mode="after")
     def _consistent(self) -> Params:
@@ -230,6 +278,12 @@ class Params(_Section):
                 )
         if self.serving.backend == "external" and not self.serving.base_url:
             raise ValueError("serving.base_url is needed with serving.backend: external")
+        planned = [stage.iterations for stage in self.evolution.stages]
+        if self.mode == "self" and self.rounds > sum(planned):
+            raise ValueError(
+                f"rounds: {self.rounds}, but evolution.stages have {' + '.join(map(str, planned))} "
+                f"= {sum(planned)} iterations, one a round; set rounds: {sum(planned)}"
+            )
         return self
 
 
@@ -273,12 +327,15 @@ def _explain(error: ValidationError) -> str:
         known = section.model_fields.get(str(part))
         if known is None:  # a key of a table such as llm.prices
             continue
-        annotation = next(iter(get_args(known.annotation)[1:]), known.annotation)
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            section = annotation
+        inner = (known.annotation, *get_args(known.annotation))
+        section = next((each for each in inner if _is_section(each)), section)
     near = difflib.get_close_matches(str(first["loc"][-1]), section.model_fields, 1)
     hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(section.model_fields)}"
     return f"unknown key {key!r}{hint}"
+
+
+def _is_section(annotation: object) -> TypeGuard[type[BaseModel]]:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
 def environment(name: str) -> str | None:
