@@ -238,6 +238,13 @@ class EvolutionParams(_Section):
         return sum(stage.iterations for stage in self.stages)
 
 
+class AuditParams(_Section):
+    """Who judges flagged trajectories: best another model than the one that is measured."""
+
+    model: str | None = None
+    caps: CapParams = CapParams()
+
+
 class Params(_Section):
     """All parameters of a run."""
 
@@ -262,6 +269,7 @@ class Params(_Section):
     inheritance: InheritanceParams = InheritanceParams()
     adaptation: AdaptationParams = AdaptationParams()
     promotion: PromotionParams = PromotionParams()
+    audit: AuditParams = AuditParams()
     evolution: EvolutionParams = EvolutionParams()
 
     @model_validator(mode="after")

@@ -44,7 +44,7 @@ async def replay(context: Context, pair_oid: str) -> Replay:
     """Rebuild harness and checkpoint from the archive (weights through DVC), run the recorded
     split with the recorded seeds and parameters, never reading the journal."""
     pair = context.archive.pair(pair_oid)
-    recorded = context.outcome(pair)
+    recorded = context.recorded(pair_oid)
     past = as_of(context, pair.round)
     async with past.scheduler(journalled=False) as scheduler:
         [(new, _)] = await evaluate(

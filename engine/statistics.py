@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -38,3 +38,36 @@ def paired_bootstrap(
     tail = (1 - level) / 2
     low, high = means[int(tail * (draws - 1))], means[int((1 - tail) * (draws - 1))]
     return Difference(sum(deltas) / count, low, high, level)
+
+
+@dataclass(frozen=True)
+class Average:
+    """A mean over groups with equal weight, with a percentile bootstrap interval over tasks."""
+
+    mean: float
+    low: float
+    high: float
+    level: float
+
+
+def group_average(
+    groups: Mapping[str, Sequence[float]], *, level: float = 0.95, draws: int = 2000, seed: int = 0
+) -> Average:
+    """The mean of the groups' means, whatever their sizes; tasks are drawn with replacement within
+    their group. For a difference give each task's difference. Raises ValueError where a group is
+    empty or there is none."""
+    if not groups or not all(groups.values()):
+        raise ValueError("every group needs a score")
+    draw = random.Random(seed)
+
+    def mean(sets: Iterable[Sequence[float]]) -> float:
+        means = [sum(scores) / len(scores) for scores in sets]
+        return sum(means) / len(means)
+
+    drawn = sorted(
+        mean(draw.choices(scores, k=len(scores)) for scores in groups.values())
+        for _ in range(draws)
+    )
+    tail = (1 - level) / 2
+    low, high = drawn[int(tail * (draws - 1))], drawn[int((1 - tail) * (draws - 1))]
+    return Average(mean(groups.values()), low, high, level)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from engine.context import FIRST_ROUND, Context
-from engine.measurement import as_json, evaluate
+from engine.measurement import as_json, evaluate, keep_rollouts
 from engine.records import Outcome
 from engine.replaying import as_of
 from engine.statistics import Difference, paired_bootstrap
@@ -33,9 +33,9 @@ async def test_pair(context: Context, pair_oid: str) -> TestResult:
     pair = context.archive.pair(pair_oid)
     seed_pair = context.archive.pair(context.archive.round(FIRST_ROUND).incumbent)
     then = as_of(context, pair.round)
-    then = replace(then, readable=then.readable | {SPLIT})
+    then = opened(then)
     async with then.scheduler() as scheduler:
-        (outcome, _), (seed, _) = await evaluate(
+        (outcome, rollouts), (seed, _) = await evaluate(
             then,
             scheduler,
             [(p.harness, p.checkpoint) for p in (pair, seed_pair)],
@@ -49,6 +49,9 @@ async def test_pair(context: Context, pair_oid: str) -> TestResult:
         outcome={**as_json(outcome), "seed_pair": {"pair": seed_pair.oid, **as_json(seed)}},
         subject=f"Test {pair.label}: score {outcome.score:.3f}",
         eval_key=outcome.eval_key,
+        rollouts_dvc=context.dvc.add(
+            keep_rollouts(context, f"test-{outcome.eval_key[:12]}", rollouts)
+        ),
     )
     return TestResult(pair.oid, outcome, seed_pair.oid, seed, difference, commit)
 
@@ -56,3 +59,9 @@ async def test_pair(context: Context, pair_oid: str) -> TestResult:
 def _scores(outcome: Outcome, tasks: Sequence[str]) -> list[float]:
     """Each task's mean over its executions."""
     return [fmean(outcome.by_task[task]) for task in tasks]
+
+
+def opened(context: Context) -> Context:
+    """A context that may read the test split, too: for evaluations and audits, which no round
+    reaches."""
+    return replace(context, readable=context.readable | {SPLIT})

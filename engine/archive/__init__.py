@@ -8,16 +8,27 @@ from engine.archive.drafts import (
     PairDraft,
     RoundDraft,
 )
-from engine.archive.entries import Checkpoint, Entry, Harness, Pair, Round, TestResult
+from engine.archive.entries import (
+    Audit,
+    Checkpoint,
+    Entry,
+    Evaluation,
+    Harness,
+    Pair,
+    Round,
+    TestResult,
+)
 from engine.archive.recover import Recovered
 from engine.archive.resolve import Found
 
 __all__ = [
     "Adoption",
     "Archive",
+    "Audit",
     "Checkpoint",
     "CheckpointDraft",
     "Entry",
+    "Evaluation",
     "Found",
     "Harness",
     "HarnessDraft",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,8 +18,25 @@ from engine.archive import branches, export, lock, notes, reading, rebuild, refs
 from engine.archive import configure as configuring
 from engine.archive import recover as recovering
 from engine.archive import resolve as resolving
-from engine.archive.drafts import CheckpointDraft, HarnessDraft, PairDraft, RoundDraft, TestDraft
-from engine.archive.entries import Checkpoint, Entry, Harness, Pair, Round, TestResult
+from engine.archive.drafts import (
+    AuditDraft,
+    CheckpointDraft,
+    EvaluationDraft,
+    HarnessDraft,
+    PairDraft,
+    RoundDraft,
+    TestDraft,
+)
+from engine.archive.entries import (
+    Audit,
+    Checkpoint,
+    Entry,
+    Evaluation,
+    Harness,
+    Pair,
+    Round,
+    TestResult,
+)
 from engine.archive.record import Recorder, identify, land_names
 from engine.archive.recover import Recovered
 from engine.archive.refs import Name
@@ -34,6 +52,8 @@ _KINDS: Mapping[type[Entry], tuple[str, ...]] = {
     Pair: ("pair",),
     Round: ("round",),
     TestResult: ("test",),
+    Evaluation: ("evaluation",),
+    Audit: ("audit",),
 }
 
 
@@ -46,6 +66,8 @@ class Archive:
         self._state = State(store, run)
         self._recorder = Recorder(store, self._state, clock)
         self._holding = False
+        self._audits: dict[str, str] = {}
+        self._audits_read, self._audits_at = 0, ""  # up to which one, at which state
 
     @classmethod
     def open(cls, path: Path, run: str, clock: Callable[[], float] = time.time) -> Archive:
@@ -135,7 +157,9 @@ class Archive:
 
     def notes_rebuild(self) -> int:
         """Write the derived notes (each harness's best outcome) anew; how many there are."""
-        return notes.rebuild(self._store, self.pairs(), self._clock())
+        standing = ((pair, self.standing(pair)) for pair in self.pairs())
+        pairs = (replace(p, score=o.get("score"), timr=o.get("timr")) for p, o in standing)
+        return notes.rebuild(self._store, pairs, self._clock())
 
     # --- adding: each returns the full id, and the same id when it is there already -----------
 
@@ -168,6 +192,14 @@ class Archive:
     ) -> str:
         """Keep one use of the test split, out of every round's reach. Each call is a new commit."""
         return self._recorder.test(TestDraft(pair, outcome, subject, rollouts_dvc, eval_key))
+
+    def record_evaluation(self, draft: EvaluationDraft) -> str:
+        """Keep a measurement of a frozen version, out of every round's reach."""
+        return self._recorder.evaluation(draft)
+
+    def record_audit(self, draft: AuditDraft, expected: str | None) -> str:
+        """Keep what an audit found, in place of the ``expected`` one (None: the first)."""
+        return self._recorder.audit(draft, expected, self._newest_audit)
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -229,7 +261,32 @@ class Archive:
     def tests(self) -> list[TestResult]:
         """The uses of the test split. No stage of a round may call this."""
         self._state.refresh()
-        return [self._typed(TestResult, name, oid) for name, oid in self._state.tests()]
+        return [self._typed(TestResult, *found) for found in self._state.numbered("test")]
+
+    def evaluations(self) -> list[Evaluation]:
+        """Frozen versions measured outside the rounds. No stage of a round may call this."""
+        self._state.refresh()
+        return [self._typed(Evaluation, *found) for found in self._state.numbered("evaluation")]
+
+    def audit(self, oid: str) -> Audit | None:
+        """The audit that stands of a pair, test or evaluation."""
+        self._state.refresh()
+        newest = self._newest_audit(oid)
+        return self._one(newest, Audit) if newest else None
+
+    def standing(self, entry: Pair | TestResult | Evaluation) -> Mapping[str, Any]:
+        """The outcome as it stands: where an audit confirmed rollouts, they score 0 in it."""
+        audit = self.audit(entry.oid)
+        return audit.outcome if audit and audit.outcome is not None else entry.outcome
+
+    def _newest_audit(self, oid: str) -> str | None:
+        if self._audits_at != self._state.oid:
+            for name, audit in self._state.numbered("audit"):
+                if name.round > self._audits_read:
+                    self._audits[str(self._store.commit(audit).parent_ids[0])] = audit
+                    self._audits_read = name.round
+            self._audits_at = self._state.oid or ""
+        return self._audits.get(oid)
 
     def export(self, branches: Mapping[str, str], head: str, folder: Path) -> None:
         """A repository of its own at ``folder`` that holds these commits (branch name -> oid) and

@@ -5,6 +5,8 @@ checkpoint  [source checkpoints...]                checkpoint.dvc provenance.jso
 pair        [harness, checkpoint]                  harness/ checkpoint.dvc outcome.json rollouts.dvc
 round       [previous round, pairs..., others...]  the incumbent pair's tree, the round's files
 test        [pair]                                 outcome.json rollouts.dvc
+evaluation  [pair]                                 outcome.json rollouts.dvc report.json
+audit       [what was audited, previous audit]     audit.json outcome.json
 """
 
 from __future__ import annotations
@@ -17,7 +19,15 @@ from typing import Any
 import yaml
 
 from engine.archive import refs, trailers, trees
-from engine.archive.drafts import CheckpointDraft, HarnessDraft, PairDraft, RoundDraft, TestDraft
+from engine.archive.drafts import (
+    AuditDraft,
+    CheckpointDraft,
+    EvaluationDraft,
+    HarnessDraft,
+    PairDraft,
+    RoundDraft,
+    TestDraft,
+)
 from engine.archive.objects import TREE_MODE, Staging
 from engine.archive.refs import Name
 from engine.archive.store import Store
@@ -28,6 +38,7 @@ Rows = list[tuple[str, object]]
 HARNESS_FOLDER = "harness"
 DVC, PROVENANCE, CARD = "checkpoint.dvc", "provenance.json", "README.md"
 OUTCOME, ROLLOUTS = "outcome.json", "rollouts.dvc"
+REPORT, AUDIT = "report.json", "audit.json"
 
 
 @dataclass(frozen=True)
@@ -189,6 +200,41 @@ def test(staging: Staging, draft: TestDraft, number: int) -> Content:
         ("Coevo-Eval-Key", draft.eval_key),
     ]
     return Content(trees.write_files(staging, files), (draft.pair,), draft.subject, rows)
+
+
+def evaluation(staging: Staging, draft: EvaluationDraft, number: int) -> Content:
+    """A version measured outside the rounds; nothing of the evolution reaches it."""
+    where = f"evaluation {number}"
+    files = {
+        OUTCOME: trees.to_json(draft.outcome, f"outcome of {where}"),
+        REPORT: trees.to_json(draft.report, f"report of {where}"),
+        ROLLOUTS: draft.rollouts_dvc.encode(),
+    }
+    rows: Rows = [
+        ("Coevo-Kind", "evaluation"),
+        ("Coevo-Number", number),
+        ("Coevo-Agent", draft.agent),
+        *_outcome_rows(draft.outcome),
+        ("Coevo-Split", draft.outcome["split"]),
+        ("Coevo-Eval-Key", draft.eval_key),
+    ]
+    return Content(trees.write_files(staging, files), (draft.pair,), draft.subject, rows)
+
+
+def audit(staging: Staging, draft: AuditDraft, number: int, previous: str | None) -> Content:
+    """Flags and verdicts as they stand; those before are the second parent."""
+    files = {AUDIT: trees.to_json(draft.record, f"audit {number}")}
+    if draft.outcome is not None:
+        files[OUTCOME] = trees.to_json(draft.outcome, f"outcome of audit {number}")
+    rows: Rows = [
+        ("Coevo-Kind", "audit"),
+        ("Coevo-Number", number),
+        ("Coevo-Audit-Of", draft.of),
+        *((trailers.key(name), count) for name, count in draft.counts.items()),
+        *(_outcome_rows(draft.outcome) if draft.outcome is not None else []),
+    ]
+    parents = (draft.of, previous) if previous else (draft.of,)
+    return Content(trees.write_files(staging, files), parents, draft.subject, rows)
 
 
 def _head(kind: str, round_: int, slot: str) -> Rows:

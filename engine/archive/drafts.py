@@ -108,3 +108,29 @@ class TestDraft:
     subject: str
     rollouts_dvc: str = ""
     eval_key: str = ""
+
+
+@dataclass(frozen=True)
+class EvaluationDraft:
+    """A version measured outside the rounds: the pair, or an outside ``agent`` beside it."""
+
+    pair: str
+    agent: str
+    outcome: Mapping[str, Any]
+    report: Mapping[str, Any]
+    rollouts_dvc: str
+    eval_key: str
+    subject: str
+
+
+@dataclass(frozen=True)
+class AuditDraft:
+    """The standing of an audit: ``of`` is the pair, test or evaluation whose rollouts were read,
+    ``record`` its flags and verdicts, ``outcome`` what is left where a flag is confirmed.
+    ``counts`` (flagged, confirmed, rejected) become trailers."""
+
+    of: str
+    record: Mapping[str, Any]
+    outcome: Mapping[str, Any] | None
+    counts: Mapping[str, int]
+    subject: str

@@ -95,3 +95,29 @@ class TestResult(Entry):
     score: float | None
     eval_key: str
     outcome: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Evaluation(Entry):
+    """A frozen version measured on a split outside the rounds. ``agent`` names an outside agent
+    that was measured beside the pair, '' for the pair itself; ``report`` has figures by family."""
+
+    pair: str
+    agent: str
+    split: str
+    score: float | None
+    eval_key: str
+    outcome: Mapping[str, Any] = field(repr=False)
+    report: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Audit(Entry):
+    """What an audit found in the rollouts of one pair, test or evaluation (``of``). The newest one
+    stands; ``previous`` leads to those before. ``outcome`` is ``of``'s with confirmed rollouts at
+    score 0, None where none is confirmed."""
+
+    of: str
+    previous: str | None
+    record: Mapping[str, Any] = field(repr=False)
+    outcome: Mapping[str, Any] | None = field(repr=False)

@@ -8,9 +8,18 @@ from typing import Any
 import pygit2
 
 from engine.archive import refs, trailers, trees
-from engine.archive.commits import DVC, OUTCOME, PROVENANCE
+from engine.archive.commits import AUDIT, DVC, OUTCOME, PROVENANCE, REPORT
 from engine.archive.drafts import Adoption
-from engine.archive.entries import Checkpoint, Entry, Harness, Pair, Round, TestResult
+from engine.archive.entries import (
+    Audit,
+    Checkpoint,
+    Entry,
+    Evaluation,
+    Harness,
+    Pair,
+    Round,
+    TestResult,
+)
 from engine.archive.refs import Name
 from engine.archive.store import Store, TreeFiles
 from engine.archive.trailers import Trailers, every, value
@@ -21,7 +30,7 @@ def name_in(commit: pygit2.Commit) -> Name | None:
     """The Name that a commit's own trailers give it; None when it isn't an archived one."""
     rows = trailers.parse(commit.message)
     kind, slot = value(rows, "Kind"), value(rows, "Slot")
-    number = value(rows, "Number" if kind == "test" else "Round")
+    number = value(rows, "Number" if kind in refs.NUMBERED_KINDS else "Round")
     if kind not in refs.KINDS or not number.isdecimal() or (kind in refs.BRANCH_KINDS and not slot):
         return None
     if kind == "harness" and value(rows, "Check").startswith("rejected"):
@@ -144,6 +153,35 @@ def _test(
     )
 
 
+def _evaluation(
+    store: Store, commit: pygit2.Commit, rows: Trailers, common: dict[str, Any]
+) -> Evaluation:
+    entries = trees.root_entries(store, common["tree"])
+    outcome = _json(store, entries, OUTCOME, common["oid"])
+    return Evaluation(
+        **common,
+        pair=str(commit.parent_ids[0]),
+        agent=value(rows, "Agent"),
+        split=value(rows, "Split"),
+        score=outcome.get("score"),
+        eval_key=value(rows, "Eval-Key"),
+        outcome=outcome,
+        report=_json(store, entries, REPORT, common["oid"]),
+    )
+
+
+def _audit(store: Store, commit: pygit2.Commit, rows: Trailers, common: dict[str, Any]) -> Audit:
+    entries = trees.root_entries(store, common["tree"])
+    of, *previous = (str(oid) for oid in commit.parent_ids)
+    return Audit(
+        **common,
+        of=of,
+        previous=next(iter(previous), None),
+        record=_json(store, entries, AUDIT, common["oid"]),
+        outcome=_json(store, entries, OUTCOME, common["oid"]) if OUTCOME in entries else None,
+    )
+
+
 def _json(
     store: Store, entries: Mapping[str, tuple[str, str]], file: str, oid: str
 ) -> dict[str, Any]:
@@ -157,4 +195,6 @@ _READERS = {
     "pair": _pair,
     "round": _round,
     "test": _test,
+    "evaluation": _evaluation,
+    "audit": _audit,
 }

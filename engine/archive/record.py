@@ -11,7 +11,15 @@ import pygit2
 
 from engine.archive import branches, commits, reading, trees
 from engine.archive.commits import Content
-from engine.archive.drafts import CheckpointDraft, HarnessDraft, PairDraft, RoundDraft, TestDraft
+from engine.archive.drafts import (
+    AuditDraft,
+    CheckpointDraft,
+    EvaluationDraft,
+    HarnessDraft,
+    PairDraft,
+    RoundDraft,
+    TestDraft,
+)
 from engine.archive.objects import Staging
 from engine.archive.refs import Name
 from engine.archive.state import Moved, State
@@ -19,6 +27,7 @@ from engine.archive.store import Store, translated
 from engine.errors import ArchiveError
 
 ATTEMPTS = 100
+Newest = Callable[[str], str | None]
 
 
 class Transaction:
@@ -181,12 +190,41 @@ class Recorder:
     def test(self, draft: TestDraft) -> str:
         def fill(transaction: Transaction) -> list[str]:
             self.member(draft.pair, "pair", "tested pair")
-            done = self._state.tests()
-            number = done[-1][0].round + 1 if done else 1
+            number = self._next("test")
             content = commits.test(transaction.staging, draft, number)
             return [transaction.add(Name("test", number), content)]
 
         return self.run(fill)[0]
+
+    def evaluation(self, draft: EvaluationDraft) -> str:
+        def fill(transaction: Transaction) -> list[str]:
+            self.member(draft.pair, "pair", "evaluated pair")
+            number = self._next("evaluation")
+            content = commits.evaluation(transaction.staging, draft, number)
+            return [transaction.add(Name("evaluation", number), content)]
+
+        return self.run(fill)[0]
+
+    def audit(self, draft: AuditDraft, expected: str | None, newest: Newest) -> str:
+        """``newest`` tells the audit that stands inside the transaction. Raises ArchiveError where
+        it isn't the ``expected`` one: someone else judged meanwhile, which mustn't be lost."""
+
+        def fill(transaction: Transaction) -> list[str]:
+            self.member(draft.of, "pair", "audited", "test", "evaluation")
+            previous = newest(draft.of)
+            if previous != expected:
+                raise ArchiveError(
+                    f"{draft.of[:12]} was audited by someone else meanwhile; run it again"
+                )
+            number = self._next("audit")
+            content = commits.audit(transaction.staging, draft, number, previous)
+            return [transaction.add(Name("audit", number), content)]
+
+        return self.run(fill)[0]
+
+    def _next(self, kind: str) -> int:
+        done = self._state.numbered(kind)
+        return done[-1][0].round + 1 if done else 1
 
     # --- what is there already ----------------------------------------------------------------
 

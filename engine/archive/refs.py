@@ -1,7 +1,8 @@
 """The one module that spells and parses ref names and the paths of the state tree.
 
 A run named ``R`` owns ``refs/heads/R/`` (what people see) and ``refs/coevo/R/`` (state, rejected
-offspring, test results). Everything archived has a ``Name``; ``r003-k2`` is its label.
+offspring, test results, evaluations, audits). Everything archived has a ``Name``; ``r003-k2`` is
+its label.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from dataclasses import dataclass
 from engine.errors import ArchiveError
 
 BRANCH_KINDS = ("harness", "checkpoint", "pair")
-HIDDEN_KINDS = ("rejected", "test")
+NUMBERED_KINDS = ("test", "evaluation", "audit")
+"""Kept apart from every round, and numbered as they come."""
+HIDDEN_KINDS = ("rejected", *NUMBERED_KINDS)
 KINDS = (*BRANCH_KINDS, *HIDDEN_KINDS, "round")
 NOTES = "refs/notes/coevo"
 
@@ -20,12 +23,12 @@ _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SLOT = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _LABEL = re.compile(r"r(0\d\d|[1-9]\d{2,})-([a-z0-9]+(?:-[a-z0-9]+)*)")
 _ROUND = re.compile(r"r(0\d\d|[1-9]\d{2,})")
-_TEST = re.compile(r"0|[1-9]\d*")
+_NUMBER = re.compile(r"0|[1-9]\d*")
 
 
 @dataclass(frozen=True)
 class Name:
-    """What an archived commit is called. ``round`` is the ordinal of a test result."""
+    """What an archived commit is called. ``round`` is the ordinal of a numbered kind."""
 
     kind: str
     round: int
@@ -33,8 +36,8 @@ class Name:
 
     @property
     def label(self) -> str:
-        """``r003-k2``, ``r003`` for a round, ``7`` for a test result."""
-        if self.kind == "test":
+        """``r003-k2``, ``r003`` for a round, ``7`` for a test, an evaluation or an audit."""
+        if self.kind in NUMBERED_KINDS:
             return str(self.round)
         return f"r{self.round:03d}-{self.slot}" if self.slot else f"r{self.round:03d}"
 
@@ -115,8 +118,8 @@ def parse(run: str, ref: str) -> Name | None:
 
 def parse_label(kind: str, label: str) -> Name | None:
     """The Name of a label of that kind, None when it isn't one."""
-    if kind == "test":
-        return Name(kind, int(label)) if _TEST.fullmatch(label) else None
+    if kind in NUMBERED_KINDS:
+        return Name(kind, int(label)) if _NUMBER.fullmatch(label) else None
     if kind == "round":
         found = _ROUND.fullmatch(label)
         return Name(kind, int(found[1])) if found else None
@@ -129,8 +132,8 @@ def parse_label(kind: str, label: str) -> Name | None:
 
 def state_path(name: Name) -> tuple[str, ...]:
     """Where the state tree keeps ``name``: ``00xx/r003/harness-k2``, ``test/7``."""
-    if name.kind == "test":
-        return ("test", name.label)
+    if name.kind in NUMBERED_KINDS:
+        return (name.kind, name.label)
     entry = f"{name.kind}-{name.slot}" if name.slot else name.kind
     return (*round_folder(name.round), entry)
 

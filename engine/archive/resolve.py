@@ -16,8 +16,8 @@ _HEX = re.compile(r"[0-9a-f]{4,40}")
 
 
 class Found(NamedTuple):
-    """What a text stands for: ``harness`` (rejected or not), ``checkpoint``, ``pair``, ``round`` or
-    ``test``, and the commit's full id."""
+    """What a text stands for: ``harness`` (rejected or not), ``checkpoint``, ``pair``, ``round``,
+    ``test``, ``evaluation`` or ``audit``, and the commit's full id."""
 
     kind: str
     oid: str
@@ -66,7 +66,7 @@ def _by_name(
     for prefix in (refs.hidden(run), refs.branches(run), f"{run}/"):
         wanted = wanted.removeprefix(prefix)
     kind, _, label = wanted.rpartition("/")
-    kinds = (kind,) if kind else tuple(k for k in among if k != "test")
+    kinds = (kind,) if kind else tuple(k for k in among if k not in refs.NUMBERED_KINDS)
     names = [name for k in kinds if k in refs.KINDS and (name := refs.parse_label(k, label))]
     return [Named(name, everything[name]) for name in names if name in everything]
 

@@ -87,18 +87,19 @@ class State:
         for round_ in reversed(self.rounds()):
             yield from reversed([item for item in self.of_round(round_) if item[0].kind in wanted])
 
-    def tests(self) -> list[tuple[Name, str]]:
-        """The uses of the test split, oldest first."""
-        entries = self._folder(("test",))
+    def numbered(self, kind: str) -> list[tuple[Name, str]]:
+        """Tests, evaluations or audits, oldest first."""
+        entries = self._folder((kind,))
         return sorted(
-            ((Name("test", int(entry)), oid) for entry, (_, oid) in entries.items()),
+            ((Name(kind, int(entry)), oid) for entry, (_, oid) in entries.items()),
             key=lambda item: item[0].round,
         )
 
     def everything(self) -> dict[Name, str]:
-        return {name: oid for r in self.rounds() for name, oid in self.of_round(r)} | dict(
-            self.tests()
-        )
+        found = {name: oid for r in self.rounds() for name, oid in self.of_round(r)}
+        return found | {
+            name: oid for kind in refs.NUMBERED_KINDS for name, oid in self.numbered(kind)
+        }
 
     def _folder(self, path: Path) -> Folder:
         """The entries at a path, {} where nothing is; read from git once."""

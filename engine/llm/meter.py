@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from engine.errors import BudgetSpent, ConfigError
-from engine.llm.ledger import SCHEMA, Ledger, entries, ledger_path
+from engine.llm.ledger import SCHEMA, entries, ledger_path
+from engine.llm.lines import Lines
 from engine.llm.usage import Caps, Price, Usage
 from engine.params import Params
 
@@ -49,7 +50,7 @@ class Meter:
         for entry in entries(path):
             if entry.round == round_number:
                 self._add(entry.role, entry.usage)
-        self._ledger = Ledger(path)
+        self._ledger = Lines(path)
 
     def account(self, role: str, session: str = "", caps: Caps | None = None) -> Account:
         """Counts one session's calls; ``caps`` are its own and count from here."""
@@ -160,6 +161,7 @@ def open_meter(root: Path, params: Params, round_number: int) -> Meter:
         params.llm.caps.caps(),
         {
             "curator": params.curator.caps.caps(),
+            "audit": params.audit.caps.caps(),
             "editors": params.editors.caps.caps(),
             "inheritance": params.inheritance.caps.caps(),
         },

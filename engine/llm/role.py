@@ -9,14 +9,15 @@ from pathlib import Path
 from engine.llm.chat import LLM
 from engine.llm.endpoint import Endpoint, configured
 from engine.llm.meter import open_meter
-from engine.params import CuratorParams, InheritanceParams, Params
+from engine.params import AuditParams, CuratorParams, InheritanceParams, Params
 
 
 def role_endpoint(params: Params, role: str) -> Endpoint:
-    """What ``curator`` or ``inheritance`` asks. Raises ConfigError naming what isn't set."""
-    sections: dict[str, CuratorParams | InheritanceParams] = {
+    """What ``curator``, ``inheritance`` or ``audit`` asks. Raises ConfigError for what isn't set."""
+    sections: dict[str, CuratorParams | InheritanceParams | AuditParams] = {
         "curator": params.curator,
         "inheritance": params.inheritance,
+        "audit": params.audit,
     }
     return configured(params.llm, role, sections[role].model)
 
