@@ -22,6 +22,8 @@ from engine.evaluation.scheduler import Agent, Scheduler
 from engine.observer import Observer
 from engine.params import Params, SamplingParams
 from engine.records import Opened, Outcome, adapter, from_bytes, read
+from engine.self_evolution import draw
+from engine.self_evolution.batches import batch_name
 from engine.serving import server as make_server
 
 SPLITS_FILE = "splits.json"
@@ -75,6 +77,14 @@ class Context:
             return None
         return self.archive.pair(self.opened().incumbent).harness
 
+    def measured_on(self, round_number: int) -> str:
+        """The split that a round measures its candidates on, its winner the next incumbent:
+        validation, or in self-evolution the next iteration's batch while there is one."""
+        params = self.params
+        if params.mode != "self" or round_number >= params.evolution.iterations:
+            return "validation"
+        return batch_name(round_number + 1)
+
     def seed_checkpoint(self) -> str:
         """The checkpoint of round 0's pair."""
         return self.archive.pair(self.archive.round(FIRST_ROUND).incumbent).checkpoint
@@ -103,8 +113,8 @@ class Context:
         return self._loaded[name]
 
     def tasks(self, split: str) -> Sequence[Task]:
-        """The tasks of a frozen split."""
-        return self.split(split).tasks
+        """The tasks of a frozen split, or of a batch that self-evolution draws from training."""
+        return draw.part(self, split) if draw.is_part(split) else self.split(split).tasks
 
     # --- agents and rollouts ------------------------------------------------------------------
 
@@ -139,9 +149,13 @@ class Context:
         return Agent(entry.files, entry.code_id, folder, weights.weights)
 
     def outcome(self, pair: str | Pair) -> Outcome:
-        """The outcome a pair commit records."""
+        """The outcome of a pair as it stands: rollouts that an audit confirmed score 0 in it."""
         entry = self.archive.pair(pair) if isinstance(pair, str) else pair
-        return adapter(Outcome).validate_python(dict(entry.outcome))
+        return adapter(Outcome).validate_python(dict(self.archive.standing(entry)))
+
+    def recorded(self, pair: str) -> Outcome:
+        """The outcome that the pair's commit recorded, whatever an audit said later."""
+        return adapter(Outcome).validate_python(dict(self.archive.pair(pair).outcome))
 
 
 def open_context(root: Path, params: Params, observer: Observer) -> Context:

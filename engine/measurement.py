@@ -1,4 +1,4 @@
-"""Measuring a pair on V and archiving what came of it."""
+"""Measuring a pair on V, or on a batch, and archiving what came of it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from engine.evaluation.outcome import measured
 from engine.evaluation.scheduler import Job, Scheduler
 from engine.naming import settle
 from engine.records import Outcome, Rollout, adapter, write_bytes
+from engine.self_evolution import draw
 
 
 def jobs_for(
@@ -49,15 +50,17 @@ async def evaluate(
     for batch in batches:
         end = start + len(batch)
         outcome = measured(context.domain, rollouts[start:end], keys[start:end], recorded)
-        results.append((outcome, rollouts[start:end]))
+        results.append((draw.apart(context, outcome), rollouts[start:end]))
         start = end
     return results
 
 
-def archived_pair(context: Context, harness: str, checkpoint: str) -> str | None:
-    """The pair commit of this harness and checkpoint, measured on all of V in today's setting, if
-    there is one."""
-    setting = todays_setting(context)
+def archived_pair(
+    context: Context, harness: str, checkpoint: str, split: str = "validation"
+) -> str | None:
+    """The pair commit of this harness and checkpoint, measured on all of the split in today's
+    setting, if there is one."""
+    setting = todays_setting(context, split)
     for pair in context.archive.pairs(harness=harness, checkpoint=checkpoint):
         if context.outcome(pair).setting == setting:
             return pair.oid
@@ -88,24 +91,24 @@ def incumbent_today(context: Context) -> str:
     return found
 
 
-async def measure_on_validation(
+async def measure(
     context: Context,
     scheduler: Scheduler,
     round_number: int,
     named: Mapping[str, tuple[str, str]],
     title: str,
 ) -> dict[str, str]:
-    """Measure pairs on all of V and archive each; name as given -> pair commit. A pair that is
-    archived is not measured again, unless that was in another setting."""
+    """Measure pairs on all of what the round measures on (V, or a batch) and archive each; name as
+    given -> pair commit. A pair that is archived is not measured again, unless that was in another
+    setting."""
+    split = context.measured_on(round_number)
     done: dict[str, str] = {}
     for name, (harness, checkpoint) in named.items():
-        known = archived_pair(context, harness, checkpoint)
+        known = archived_pair(context, harness, checkpoint, split)
         if known:
             done[name] = known
     todo = [name for name in named if name not in done]
-    results = await evaluate(
-        context, scheduler, [named[name] for name in todo], "validation", title
-    )
+    results = await evaluate(context, scheduler, [named[name] for name in todo], split, title)
     for name, (outcome, rollouts) in zip(todo, results, strict=True):
         done[name] = archive_pair(context, round_number, name, named[name], outcome, rollouts)
     return done

@@ -1,4 +1,4 @@
-"""Starting values of ``params.yaml``: small ones for two CPU cores, and the first paper's.
+"""Starting values of ``params.yaml``: small ones for two CPU cores, and the papers'.
 
 The paper's are its appendix A: ten rounds, eight editors, a 9B model on vLLM, the splits of its
 tables 5-7 and the limits of its table 4.
@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.errors import ConfigError
+from engine.self_evolution import presets as self_evolution
 
-NAMES = ("small", "paper")
+NAMES = ("small", "paper", "self-evolve", "self-evolve-small")
 
 Values = Mapping[str, Any]
 
@@ -70,6 +71,8 @@ def preset(name: str, domain: str) -> Values:
     takes the small template as it is. Raises ConfigError where there is no such preset."""
     if name == "small":
         return SMALL.get(domain, {})
+    if name in self_evolution.PRESETS:
+        return self_evolution.values(name, domain)
     if name != "paper":
         raise ConfigError(f"no preset is called {name!r}; known: {', '.join(NAMES)}")
     if domain not in PAPER:
@@ -88,6 +91,11 @@ def preset(name: str, domain: str) -> Values:
         },
     }
     return merged(_COMMON, own)
+
+
+def default_domain(name: str) -> str:
+    """The domain that a preset is for where none is named."""
+    return "terminal" if name in self_evolution.PRESETS else "smart_home"
 
 
 def merged(values: Values, over: Values) -> dict[str, Any]:

@@ -166,14 +166,15 @@ class Adapted:
 
 @dataclass(frozen=True)
 class Promotion:
-    """The choice of p_{t+1} among incumbent, inherited and adapted (paper eq. 13)."""
+    """The choice of p_{t+1} among incumbent, inherited and adapted (paper eq. 13). ``gain`` is None
+    in self-evolution, where incumbent and successor are measured on different batches."""
 
     round: int
     incumbent: str
     next: str
     promoted: bool
     source: str  # incumbent | inherited | adapted
-    gain: float
+    gain: float | None
     margin: float
     why: str
     gains: Mapping[str, float] = field(default_factory=dict)

@@ -33,6 +33,10 @@ from engine.inheritance import AskingPolicy, merger, policy
 from engine.llm.role import role_endpoint
 from engine.observer import Observer
 from engine.params import Params, load
+from engine.self_evolution import curate as self_curate
+from engine.self_evolution import edit as self_edit
+from engine.self_evolution import inherit as self_inherit
+from engine.self_evolution import observe as self_observe
 from engine.serving import find_server
 from engine.stages import adapt, curate, edit, inherit, observe, open, promote
 
@@ -55,6 +59,15 @@ STAGES: Mapping[str, Stage] = {
     "promote": Stage(promote.run, "promotion.json"),
 }
 
+SELF_EVOLUTION: Mapping[str, Stage] = {
+    **STAGES,
+    "observe": Stage(self_observe.run, "feedback.json"),
+    "curate": Stage(self_curate.run, "evidence.json"),
+    "edit": Stage(self_edit.run, "offspring.json"),
+    "inherit": Stage(self_inherit.run, "candidates.json"),
+}
+"""Of the second paper's loop, which is a round of the same seven steps (``mode: self``)."""
+
 
 def run_stage(root: Path, name: str, observer: Observer) -> Path:
     """Run one stage under the run's lock; returns its record's path. Raises CoevoError."""
@@ -65,7 +78,7 @@ def run_stage(root: Path, name: str, observer: Observer) -> Path:
         pipeline.watch(root)
         check_names(params)
     context = open_context(root, params, observer)
-    stage = STAGES[name]
+    stage = (SELF_EVOLUTION if params.mode == "self" else STAGES)[name]
     path = root / "round" / stage.record
     with context.archive.lock():
         if name != "open":

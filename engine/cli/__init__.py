@@ -9,7 +9,18 @@ from types import FrameType
 
 import click
 
-from engine.cli import agents, costs, data, doctor, history, runs, scores
+from engine.cli import (
+    agents,
+    audit,
+    costs,
+    data,
+    doctor,
+    evaluate,
+    evolution,
+    history,
+    runs,
+    scores,
+)
 from engine.errors import CoevoError
 
 
@@ -32,6 +43,9 @@ for command in (
     *history.COMMANDS,
     *agents.COMMANDS,
     *scores.COMMANDS,
+    *audit.COMMANDS,
+    *evaluate.COMMANDS,
+    *evolution.COMMANDS,
     *data.COMMANDS,
     *costs.COMMANDS,
     *doctor.COMMANDS,

@@ -8,10 +8,13 @@ from typing import Any
 
 import click
 
+from engine.cli.measurements import audit_facts, outside_facts
 from engine.cli.options import context_here, json_option, print_json, run_option
+from engine.cli.steps import print_steps
 from engine.cli.summary import pair_facts
 from engine.context import Context, require_started
 from engine.errors import ArchiveError
+from engine.self_evolution.history import python_lines, steps
 
 
 @click.command()
@@ -21,13 +24,17 @@ from engine.errors import ArchiveError
 @run_option
 @json_option
 def log(limit: int, run: str | None, as_json: bool) -> None:
-    """The lineage of harnesses, newest first, with scores, TIMR, adopted designs, promotion.
+    """The lineage of harnesses with scores, TIMR, adopted designs, promotion; of a run in mode
+    self its iterations, with budgets, batch scores, and what was accepted or why not.
 
     \b
     coevo log -n 50 --json
     """
     context = context_here(run, quiet=True)
     require_started(context)
+    if context.params.mode == "self":
+        print_steps(steps(context)[-limit:], as_json)
+        return
     rows = lineage(context, limit)
     if as_json:
         print_json(rows)
@@ -54,9 +61,10 @@ def lineage(context: Context, limit: int) -> list[dict[str, Any]]:
     pairs = archive.pairs(since=since)
     best: dict[str, Mapping[str, Any]] = {}
     for pair in pairs:
+        stands = archive.standing(pair)
         known = best.get(pair.harness)
-        if known is None or pair.outcome["scalar"] > known["scalar"]:
-            best[pair.harness] = pair.outcome
+        if known is None or stands["scalar"] > known["scalar"]:
+            best[pair.harness] = stands
     titles = {round_.incumbent for round_ in archive.rounds(since=since)}
     held = {pair.harness for pair in pairs if pair.oid in titles}
     rows = []
@@ -88,7 +96,8 @@ def lineage(context: Context, limit: int) -> list[dict[str, Any]]:
 @run_option
 @json_option
 def show(commit: str, run: str | None, as_json: bool) -> None:
-    """One harness, checkpoint, pair or round: by hash, prefix or branch.
+    """One harness, checkpoint, pair, round, test, evaluation or audit: by hash, prefix or branch.
+    A rollout that an audit confirmed as cheating scores 0 here.
 
     \b
     coevo show evo/harness/r001-k2
@@ -125,6 +134,7 @@ def described(context: Context, kind: str, oid: str) -> dict[str, Any]:
             "lines_added": harness.lines_added,
             "line_budget": harness.line_budget,
             "check": harness.check,
+            "lines": python_lines(harness.files),
             "files": sorted(harness.files),
         }
     if kind == "checkpoint":
@@ -143,9 +153,10 @@ def described(context: Context, kind: str, oid: str) -> dict[str, Any]:
             "provenance": dict(checkpoint.provenance),
         }
     if kind == "pair":
-        return {"kind": kind, **pair_facts(context, oid), "ref": archive.pair(oid).ref}
+        facts = {**pair_facts(context, oid), "ref": archive.pair(oid).ref}
+        return {"kind": kind, **facts, **audit_facts(context, oid)}
     if kind != "round":
-        raise ArchiveError(f"{oid[:12]}: a {kind}; name a harness, checkpoint, pair or round")
+        return outside_facts(context, kind, oid)
     done = archive.round(oid)
     return {
         "kind": "round",

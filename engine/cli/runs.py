@@ -15,14 +15,16 @@ from engine.errors import CoevoError
 from engine.observer import Terminal
 from engine.params import child_environment, find_root, load
 from engine.pipeline import mend
-from engine.presets import NAMES
+from engine.presets import NAMES, default_domain
 from engine.repository import init_repository
 from engine.round import STAGES, run_stage
 
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--domain", default="smart_home", show_default=True, help="The task domain.")
+@click.option(
+    "--domain", show_default="smart_home, or what the preset is for", help="The task domain."
+)
 @click.option("--data", type=click.Path(path_type=Path), help="Real files of the domain.")
 @click.option("--run", "run", default="evo", show_default=True, help="Name of the run.")
 @click.option(
@@ -30,16 +32,16 @@ from engine.round import STAGES, run_stage
     default="small",
     show_default=True,
     type=click.Choice(NAMES),
-    help="Starting values of params.yaml: for two CPU cores, or the paper's.",
+    help="Starting values of params.yaml: for two CPU cores, or a paper's.",
 )
-def init(folder: Path, domain: str, data: Path | None, run: str, preset: str) -> None:
+def init(folder: Path, domain: str | None, data: Path | None, run: str, preset: str) -> None:
     """Make a fresh run repository in FOLDER: git, DVC, params.yaml, dvc.yaml.
 
     \b
     coevo init my-agent --data ~/homebench
     cd my-agent && dvc repro
     """
-    init_repository(folder, domain, data, run, preset)
+    init_repository(folder, domain or default_domain(preset), data, run, preset)
     click.echo(f"made a run repository in {folder}; next: cd {folder} && dvc repro")
 
 

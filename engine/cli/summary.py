@@ -5,9 +5,16 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
+from engine.cli.steps import line
 from engine.context import Context
+from engine.self_evolution.draw import schedule
+from engine.self_evolution.history import Step, steps
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Facts = Mapping[str, Any]
 
@@ -38,7 +45,23 @@ def summary(context: Context) -> Facts:
         "promoted": promotion.get("promoted", False),
         "source": promotion.get("source", "incumbent"),
         "why": promotion.get("why", "round 0 archives the seed pair"),
+        "iteration": _iteration(context, tip.round),
         "costs": dict(tip.costs),
+    }
+
+
+def _iteration(context: Context, number: int) -> Facts | None:
+    """In self-evolution: where the round stands in the schedule, and what its lineages did."""
+    if context.params.mode != "self":
+        return None
+    planned = schedule(context)
+    now = planned[number] if number else None
+    return {
+        "of": len(planned.iterations),
+        "stage": now.stage if now else 0,
+        "step": now.step + 1 if now else 0,
+        "steps": now.steps if now else 0,
+        "lineages": [asdict(step) for step in steps(context, since=number)],
     }
 
 
@@ -94,7 +117,9 @@ def render(facts: Facts) -> str:
     # No markup: subjects, reasons and notes are made by harnesses and editors.
     console = Console(file=out, width=100, highlight=False, markup=False)
     console.print(f"run {facts['run']}, round {facts['round']}  ({facts['commit'][:12]})")
-    if facts["offspring"]:
+    if facts["iteration"]:
+        _print_iteration(console, facts)
+    elif facts["offspring"]:
         table = Table(
             "slot",
             "base",
@@ -138,6 +163,15 @@ def render(facts: Facts) -> str:
         soft_wrap=True,
     )
     return out.getvalue()
+
+
+def _print_iteration(console: Console, facts: Facts) -> None:
+    now = facts["iteration"]
+    where = f", stage {now['stage']} ({now['step']} of {now['steps']})" if now["stage"] else ""
+    console.print(f"iteration {facts['round']} of {now['of']}{where}")
+    several = len(now["lineages"]) > 1
+    for each in now["lineages"]:
+        console.print(line(Step(**each), several), soft_wrap=True)
 
 
 def _figures(facts: Facts) -> str:

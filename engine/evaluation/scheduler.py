@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ from engine.evaluation.keys import Setting, opaque_id, rollout_key, rollout_seed
 from engine.observer import Bar, Observer
 from engine.records import Cost, Rollout
 from engine.serving.base import Server
-from kernel.contract import ModelUnavailable
+from kernel.contract import HostWorld, ModelUnavailable
 from kernel.host import WorkerPool
 from kernel.sandbox import SandboxUnavailable, WorkerLost
 from kernel.trajectory import Trajectory
@@ -124,6 +125,26 @@ class Scheduler:
         self.cost += Cost(seconds=time.monotonic() - start)
         return sampled
 
+    async def session(
+        self,
+        agent: Agent,
+        instruction: str,
+        world: Callable[[], HostWorld],
+        setting: Setting,
+        key: str,
+        seed: int,
+    ) -> Trajectory:
+        """A rollout of no task set, in a world of the caller's own; journalled under ``key``, which
+        must name all that it depends on. Raises as ``many``."""
+        known = self._journal.get([key]) if self._journal is not None else {}
+        if key in known:
+            self.cost += Cost(cached=1)
+            return known[key]
+        await self._start()
+        work = partial(self._rolled, agent, instruction, world, setting, seed)
+        [trajectory] = await _together([self._kept(key, work, None)])
+        return trajectory
+
     async def _one(self, job: Job, setting: Setting) -> Rollout:
         key = self._key(job, setting)
         known = self._journal.get([key]) if self._journal is not None else {}
@@ -134,8 +155,20 @@ class Scheduler:
         return await self._rollout(job.task, await self._fresh(job, key, setting, None))
 
     async def _fresh(self, job: Job, key: str, setting: Setting, bar: Bar | None) -> Trajectory:
+        seed = rollout_seed(self._run_seed, job.task, job.execution)
+
+        def world() -> HostWorld:
+            return self._domain.world(job.task)
+
+        work = partial(self._rolled, job.agent, job.task.instruction, world, setting, seed)
+        return await self._kept(key, work, bar)
+
+    async def _kept(
+        self, key: str, work: Callable[[], Awaitable[Trajectory]], bar: Bar | None
+    ) -> Trajectory:
+        """The rollout, within the bound, counted and on disk."""
         async with self._gate:
-            trajectory = await self._executed(job, setting)
+            trajectory = await work()
         if self._journal is not None:
             self._journal.put(key, trajectory)
         self.cost += Cost(
@@ -147,20 +180,27 @@ class Scheduler:
             bar.advance()
         return trajectory
 
-    async def _executed(self, job: Job, setting: Setting) -> Trajectory:
+    async def _rolled(
+        self,
+        agent: Agent,
+        instruction: str,
+        world: Callable[[], HostWorld],
+        setting: Setting,
+        seed: int,
+    ) -> Trajectory:
         """One rollout. One whose worker was lost from outside is no fault of the harness: it is
         run again, in a fresh world."""
         lost = ""
         for _ in range(_LOST_TRIES):
             try:
                 return await self._pool.run(
-                    job.agent.files,
-                    job.task.instruction,
-                    self._server.model(job.agent.folder, job.agent.weights),
-                    self._domain.world(job.task),
+                    agent.files,
+                    instruction,
+                    self._server.model(agent.folder, agent.weights),
+                    world(),
                     setting.limits,
                     setting.sampling,
-                    rollout_seed(self._run_seed, job.task, job.execution),
+                    seed,
                 )
             except WorkerLost as error:
                 lost = str(error)

@@ -18,7 +18,7 @@ from engine.context import Context
 from engine.domains import Task
 from engine.dvc_store import name_in
 from engine.evaluation.scheduler import Scheduler
-from engine.measurement import measure_on_validation
+from engine.measurement import measure
 from engine.naming import settle
 from engine.records import Adapted, Cost, Inherited, read
 
@@ -39,8 +39,8 @@ async def run(context: Context) -> Adapted:
     """p_t⁺ = (H̄_t, θ_t⁺); passes through with no selected pair or no accepted trajectory."""
     opened = context.opened()
     selected = read(context.record("candidates"), Inherited).selected
-    if context.params.mode == "harness-only":
-        return Adapted(None, None, note="harness-only: the model is frozen")
+    if context.params.mode in ("harness-only", "self"):
+        return Adapted(None, None, note=f"{context.params.mode}: the model is frozen")
     if selected is None:
         return Adapted(None, None, note="no selected pair: nothing to adapt")
     pair = context.archive.pair(selected)
@@ -56,9 +56,7 @@ async def run(context: Context) -> Adapted:
     cost += Cost(seconds=time.monotonic() - start)
     named = {f"r{opened.round:03d}-adapted": (pair.harness, trained.oid)}
     async with context.scheduler() as scheduler:
-        pairs = await measure_on_validation(
-            context, scheduler, opened.round, named, "adapted pair on V"
-        )
+        pairs = await measure(context, scheduler, opened.round, named, "adapted pair on V")
         cost += scheduler.cost
     return replace(
         counts,

@@ -24,7 +24,7 @@ from engine.inheritance import (
 )
 from engine.llm.dialogue import Asked
 from engine.llm.role import role_model
-from engine.measurement import evaluate, incumbent_today, measure_on_validation
+from engine.measurement import evaluate, incumbent_today, measure
 from engine.merging import Merging
 from engine.promotion import order
 from engine.records import Candidate, Cost, Edited, Inherited, Outcome, read
@@ -50,7 +50,7 @@ async def run(context: Context) -> Inherited:
         drafts = await _preliminary(context, scheduler, [d for s in slots for d in s.drafts])
         short = drafts[: context.params.inheritance.shortlist]
         named = {d.name: (d.candidate.harness, d.candidate.checkpoint) for d in short}
-        pairs = await measure_on_validation(
+        pairs = await measure(
             context, scheduler, opened.round, named, f"{len(short)} candidates on V"
         )
         cost = merging + scheduler.cost
@@ -71,7 +71,8 @@ async def _propose(
     params = context.params.inheritance
     chosen = policy(_POLICY_OF_MODE.get(context.params.mode, params.kind))
     if isinstance(chosen, AskingPolicy):
-        with role_model(context.root, context.params, "inheritance", slots[0].round) as llm:
+        number = slots[0].round
+        with role_model(context.root, context.params, "inheritance", number, resumed=True) as llm:
             return [
                 await _ask(context, scheduler, history, reference, slot, chosen, llm)
                 for slot in slots

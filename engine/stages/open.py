@@ -7,9 +7,10 @@ from engine.archive.drafts import CheckpointDraft, HarnessDraft, RoundDraft
 from engine.context import SPLITS_FILE, Context
 from engine.errors import ConfigError
 from engine.leftovers import sweep
-from engine.measurement import measure_on_validation
+from engine.measurement import measure
 from engine.naming import settle
 from engine.records import Opened, metrics_bytes, to_bytes
+from engine.self_evolution.draw import require_schedule
 from engine.workspace import read_workspace
 
 
@@ -20,6 +21,8 @@ async def run(context: Context) -> Opened:
     context.archive.recover()
     if context.archive.tip() is None:
         await _round_zero(context)
+    elif context.params.mode == "self":
+        require_schedule(context, context.tasks("train"))
     tip = context.archive.tip()
     assert tip is not None
     if tip.round >= context.params.rounds:
@@ -44,6 +47,8 @@ async def _round_zero(context: Context) -> None:
         context.observer.say(f"  {len(made.skipped)} malformed rows are left out:")
     for line in made.skipped:
         context.observer.say(f"    {line}")
+    if context.params.mode == "self":
+        require_schedule(context, made.parts["train"])
     frozen = splits.freeze(context.root, context.params, made, context.dvc)
     context.__dict__["frozen"] = frozen
     if context.params.inheritance.preliminary > frozen.splits["validation"].tasks:
@@ -53,7 +58,8 @@ async def _round_zero(context: Context) -> None:
     harness, checkpoint = _seed_harness(context), _seed_checkpoint(context)
     async with context.scheduler() as scheduler:
         named = {"r000-seed": (harness, checkpoint)}
-        pairs = await measure_on_validation(context, scheduler, 0, named, "seed pair on V")
+        where = "V" if context.measured_on(0) == "validation" else "batch 1"
+        pairs = await measure(context, scheduler, 0, named, f"seed pair on {where}")
         cost = scheduler.cost
     pair = pairs["r000-seed"]
     outcome = context.outcome(pair)

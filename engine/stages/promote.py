@@ -20,15 +20,27 @@ from engine.records import (
     to_bytes,
     write_bytes,
 )
+from engine.self_evolution.succession import take_over
 
 _PARTS = ("open", "offspring", "candidates", "adapted")
 
 
 async def run(context: Context) -> Promotion:
     """Choose p_{t+1} and archive the round."""
-    opened = context.opened()
     inherited = read(context.record("candidates"), Inherited)
     adapted = read(context.record("adapted"), Adapted)
+    if context.params.mode == "self":
+        promotion = take_over(context, inherited)
+    else:
+        promotion = _contest(context, inherited, adapted)
+    context.archive.notes_rebuild()
+    _archive(context, promotion, inherited, adapted)
+    write_metrics(context)
+    return promotion
+
+
+def _contest(context: Context, inherited: Inherited, adapted: Adapted) -> Promotion:
+    """The best of p_t, p̄_t and p_t⁺ by more than the margin."""
     incumbent = incumbent_today(context)
     reference = context.outcome(incumbent)
     former = [context.outcome(done.incumbent) for done in context.archive.rounds()]
@@ -37,19 +49,15 @@ async def run(context: Context) -> Promotion:
         for source, pair in (("inherited", inherited.selected), ("adapted", adapted.pair))
         if pair and pair != incumbent
     ]
-    promotion = promote(
+    return promote(
         context.domain,
-        opened.round,
+        context.opened().round,
         incumbent,
         reference,
         [outcome for outcome in former if outcome.setting == reference.setting],
         contenders,
         context.params.promotion.margin,
     )
-    context.archive.notes_rebuild()
-    _archive(context, promotion, inherited, adapted)
-    write_metrics(context)
-    return promotion
 
 
 def _archive(

@@ -141,21 +141,27 @@ def refuse_wide(mounts: Sequence[Path], root: Path) -> None:
             raise ConfigError(f"editors: {path} lies in .coevo, which no session may see")
 
 
-def _library() -> dict[str, Path]:
-    own = Path(__file__).parent
-    found = {
-        "kernel": Path(kernel.__file__).parent,
-        "inside.py": own / "inside.py",
-        "chat_agent.py": own / "chat_agent.py",
-        "bridge.py": Path(bridge.__file__),
-    }
+def checkers() -> dict[str, Path]:
+    """What ``kernel.smoke`` needs beside Python's own library: file or folder name -> where."""
+    found = {}
     for name in _CHECKERS:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.origin is not None:
             path = Path(spec.origin)
             whole = path.parent if path.name == "__init__.py" else path
-            found[f"site/{whole.name}"] = whole
+            found[whole.name] = whole
     return found
+
+
+def _library() -> dict[str, Path]:
+    own = Path(__file__).parent
+    return {
+        "kernel": Path(kernel.__file__).parent,
+        "inside.py": own / "inside.py",
+        "chat_agent.py": own / "chat_agent.py",
+        "bridge.py": Path(bridge.__file__),
+        **{f"site/{name}": path for name, path in checkers().items()},
+    }
 
 
 def _system() -> list[str]:
