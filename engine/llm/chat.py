@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from engine.errors import ModelError
+from engine.llm.answered import Answered, request_key
 from engine.llm.endpoint import Endpoint, is_overflow, refusal, worth_retrying
 from engine.llm.meter import Account, Meter
 from engine.llm.usage import Caps, Usage
-from engine.llm.wire import answer, as_functions, as_items, guess, output, tokens
+from engine.llm.wire import Answer, answer, as_functions, as_items, guess, output, tokens
 from engine.serving.client import Retry
 from kernel.contract import Message, RawToolCall, ToolSchema
 
@@ -45,11 +47,18 @@ class Reply:
 
 
 class LLM:
-    """Asks one endpoint, by the API that it names. Each try is a call that the meter counts."""
+    """Asks one endpoint, by the API that it names. Each try is a call that the meter counts; what
+    ``answered`` holds is given again instead, and counts no more."""
 
-    def __init__(self, endpoint: Endpoint, meter: Meter, retry: Retry | None = None) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        meter: Meter,
+        retry: Retry | None = None,
+        answered: Answered | None = None,
+    ) -> None:
         self.endpoint = endpoint
-        self._meter = meter
+        self._meter, self._answered = meter, answered
         self._retry = retry or Retry()
 
     async def ask(
@@ -66,11 +75,21 @@ class LLM:
         Raises BudgetSpent before a call that a cap forbids, ContextOverflow, and ModelError, which
         names the role and the cause. ``caps`` are this call's own, over its tries.
         """
+        request = self._request(messages, tools)
+        if self._answered is None:
+            return await self._answer(request, self._meter.account(role, session, caps))
+        key = request_key(session, self.endpoint.api, request)
+        known = self._answered.take(key)
+        if known is not None:
+            return Reply(known.text, known.calls, Usage())
+        reply = await self._answer(request, self._meter.account(role, session, caps))
+        self._answered.keep(key, session, messages, Answer(reply.text, reply.calls))
+        return reply
+
+    async def _answer(self, request: Mapping[str, Any], account: Account) -> Reply:
         import openai
 
-        account = self._meter.account(role, session, caps)
         endpoint = self.endpoint
-        request = self._request(messages, tools)
         async with openai.AsyncOpenAI(
             base_url=endpoint.base_url,
             api_key=endpoint.api_key,
@@ -128,7 +147,8 @@ class LLM:
             if isinstance(reply, str):
                 raise self._failure(account, f"{self.endpoint.base_url} answers no JSON", False)
             body = reply.model_dump(mode="json", exclude_none=True)
-            items, counted = output(body), tokens(body)
+            items = json.loads(self.endpoint.clean(json.dumps(output(body))))
+            counted = tokens(body)
             answered = True
         finally:
             if not answered:

@@ -7,15 +7,12 @@ of a call that was never sent: it is left out.
 
 from __future__ import annotations
 
-import errno
-import json
-import os
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from engine.errors import ConfigError
+from engine.llm import lines
 from engine.llm.usage import Usage
 
 SCHEMA = 1
@@ -37,27 +34,6 @@ def ledger_path(root: Path, run: str) -> Path:
     return root / ".coevo" / "costs" / f"{run}.jsonl"
 
 
-class Ledger:
-    """Appends to the file, each line in one write."""
-
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._path = path
-        self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        size = os.fstat(self._file).st_size
-        self._torn = bool(size) and os.pread(self._file, 1, size - 1) != b"\n"
-
-    def write(self, line: Mapping[str, Any]) -> None:
-        """Append one line. Raises OSError where the disk is full."""
-        data = (b"\n" if self._torn else b"") + json.dumps(line).encode() + b"\n"
-        self._torn = os.write(self._file, data) < len(data)
-        if self._torn:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
-
-    def close(self) -> None:
-        os.close(self._file)
-
-
 def entries(path: Path) -> list[Entry]:
     """Every call in the file, in the order in which they began; none where there is no file.
 
@@ -65,7 +41,7 @@ def entries(path: Path) -> list[Entry]:
     """
     begun: dict[str, dict[str, Any]] = {}
     used: dict[str, Usage] = {}
-    for line in _lines(path):
+    for line in lines.read(path, "call"):
         if "usage" not in line:
             if line.get("schema") != SCHEMA:
                 raise ConfigError(
@@ -80,17 +56,3 @@ def entries(path: Path) -> list[Entry]:
         Entry(b["round"], b["role"], b["session"], b["model"], used.get(call, unknown))
         for call, b in begun.items()
     ]
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    try:
-        text = path.read_text("utf-8", "replace")
-    except FileNotFoundError:
-        return
-    for line in text.splitlines():
-        try:
-            read = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(read, dict) and "call" in read:
-            yield read

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from engine.llm.answered import Answered, answers_path
 from engine.llm.chat import LLM
 from engine.llm.endpoint import Endpoint, configured
 from engine.llm.meter import open_meter
@@ -13,7 +14,7 @@ from engine.params import AuditParams, CuratorParams, InheritanceParams, Params
 
 
 def role_endpoint(params: Params, role: str) -> Endpoint:
-    """What ``curator``, ``inheritance`` or ``audit`` asks. Raises ConfigError for what isn't set."""
+    """What a role (curator, inheritance, audit) asks. Raises ConfigError naming what isn't set."""
     sections: dict[str, CuratorParams | InheritanceParams | AuditParams] = {
         "curator": params.curator,
         "inheritance": params.inheritance,
@@ -23,11 +24,17 @@ def role_endpoint(params: Params, role: str) -> Endpoint:
 
 
 @contextmanager
-def role_model(root: Path, params: Params, role: str, round_number: int) -> Iterator[LLM]:
-    """The model of a role for one round, counted and capped. Raises ConfigError."""
+def role_model(
+    root: Path, params: Params, role: str, round_number: int, *, resumed: bool = False
+) -> Iterator[LLM]:
+    """The model of a role for one round, counted and capped; ``resumed``: what it answered to a
+    killed process isn't asked again. Raises ConfigError."""
     endpoint = role_endpoint(params, role)
-    meter = open_meter(root, params, round_number)
-    try:
-        yield LLM(endpoint, meter)
-    finally:
-        meter.close()
+    with ExitStack() as stack:
+        meter = open_meter(root, params, round_number)
+        stack.callback(meter.close)
+        answered = None
+        if resumed:
+            answered = Answered(answers_path(root, params.run, round_number, role))
+            stack.callback(answered.close)
+        yield LLM(endpoint, meter, answered=answered)

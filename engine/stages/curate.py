@@ -24,7 +24,7 @@ async def run(context: Context) -> Curated:
     rng = random.Random(f"{params.seed}/{opened.round}/curate")
     budget, chosen = params.curator.retrieval_budget, curator(params.curator.kind)
     if isinstance(chosen, AskingCurator):
-        with role_model(context.root, params, "curator", opened.round) as llm:
+        with role_model(context.root, params, "curator", opened.round, resumed=True) as llm:
             curated = await chosen.ask(
                 llm,
                 feedback,
