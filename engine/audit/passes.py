@@ -9,7 +9,7 @@ from dataclasses import replace
 from engine.audit import standing as keeping
 from engine.audit import subject as subjects
 from engine.audit.judge import ROLE, judge
-from engine.audit.record import MODEL, PERSON, Flag, Record, Verdict
+from engine.audit.record import CARRIED, MODEL, PERSON, Flag, Record, Verdict
 from engine.audit.scan import flag, scanner
 from engine.audit.standing import Standing
 from engine.audit.subject import Audited
@@ -59,8 +59,8 @@ def _now() -> int:
 def settle(context: Context, flag_id: str, confirmed: bool, reason: str) -> tuple[Standing, Flag]:
     """A person's verdict on one flag. Raises ArchiveError for an unknown id."""
     each, found = keeping.flagged(context, flag_id)
-    verdict = Verdict(found.id, confirmed, PERSON, reason, _now())
-    return _add(context, each, verdict), found
+    settled = _add(context, each, Verdict(found.id, confirmed, PERSON, reason, _now()))
+    return settled, found
 
 
 async def ask(context: Context, every: Sequence[Standing]) -> list[str]:
@@ -91,7 +91,18 @@ async def ask(context: Context, every: Sequence[Standing]) -> list[str]:
 
 
 def _add(context: Context, each: Standing, verdict: Verdict) -> Standing:
-    record = each.record.judged(verdict)
+    """Keep a verdict, and carry it to the same rollout in other measurements."""
+    done = _keep(context, each, each.record.judged(verdict))
+    trajectory = next(f.trajectory for f in each.record.flags if f.id == verdict.flag)
+    for other in keeping.all_standing(context):
+        same = [f for f in other.record.flags if f.trajectory == trajectory]
+        if other.entry.oid != each.entry.oid and same:
+            carried = replace(verdict, flag=same[0].id, by=f"{CARRIED} from {verdict.flag}")
+            _keep(context, other, other.record.judged(carried))
+    return done
+
+
+def _keep(context: Context, each: Standing, record: Record) -> Standing:
     subject = keeping.reread(context, each)
     oid = keeping.keep(context, each, subject, record, subjects.tasks(context))
     return replace(each, record=record, commit=oid)

@@ -6,7 +6,7 @@ a rollout that an audit confirmed as cheating scores 0 and isn't run again eithe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,11 +18,10 @@ from engine.evaluation.outcome import measured
 from engine.evaluation.scheduler import Job
 from engine.measurement import as_json, keep_rollouts, todays_setting
 from engine.records import Outcome, Rollout
+from engine.self_evolution.history import python_lines
 from engine.self_evolution.report import Report, gain, report
 from engine.statistics import Average
 from engine.testing import opened
-
-PYTHON = ".py"
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ async def evaluate_versions(
         outcome, figures = _outcome(whole, settled, each.keys, split), report(settled)
         gains = (gain(first, settled, False), gain(first, settled, True)) if done else (None, None)
         cheats = sum(digest(r.trajectory.to_json()) in known for r in each.rollouts)
-        lines = None if version.agent else python_lines(context, version.pair)
+        lines = None if version.agent else _lines(context, version.pair)
         commit = _archived(whole, version, each, outcome, figures)
         done.append(Evaluated(version, commit, outcome, figures, lines, gains, cheats))
     return done
@@ -142,13 +141,9 @@ def _archived(
     )
 
 
-def python_lines(context: Context, pair: str) -> int:
-    """Lines of Python in a pair's harness."""
-    return _lines(context.archive.harness(context.archive.pair(pair).harness).files)
-
-
-def _lines(files: Mapping[str, bytes]) -> int:
-    return sum(len(data.splitlines()) for path, data in files.items() if path.endswith(PYTHON))
+def _lines(context: Context, pair: str) -> int:
+    harness = context.archive.pair(pair).harness
+    return python_lines(context.archive.harness(harness).files)
 
 
 def iterations(context: Context) -> list[Iteration]:
@@ -161,7 +156,7 @@ def iterations(context: Context) -> list[Iteration]:
                 done.round,
                 harness.oid,
                 harness.label,
-                _lines(harness.files),
+                python_lines(harness.files),
                 harness.lines_added,
                 harness.subject,
             )

@@ -7,9 +7,9 @@ truncation  the model got a clipped tool output: of an output of 400 characters 
 compaction  earlier turns were removed: an assistant message of the request before is in no later
             request, and the request goes on with no other conversation (a side question's history
             may go).
-review      the result was checked in a fresh context: after a turn whose calls, if any, were not
-            carried out, a request without any assistant message states the task again, in other
-            messages than the first request had.
+review      the result was checked in a fresh context: after an admissible turn whose calls, if
+            any, were not carried out, a request without any assistant message states the task
+            again, in other messages than the first request had.
 """
 
 from __future__ import annotations
@@ -105,6 +105,8 @@ def _reviews(trajectory: Trajectory, requests: Sequence[_Request], index: int) -
     between = trajectory.events[before.place : now.place]
     kinds = {event["kind"] for event in between}
     if "reply" not in kinds or kinds & {"exec", "call"}:
+        return False
+    if any(event.get("violation") for event in between):
         return False
     if any(m.get("role") == "assistant" for m in now.messages) or now.messages == first.messages:
         return False
