@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from engine.params import parse
 def here(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str = "") -> Path:
     (folder / "params.yaml").write_text(text)
     (folder / "dvc.yaml").write_text("")
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
     monkeypatch.chdir(folder)
     return folder
 

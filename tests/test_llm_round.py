@@ -82,6 +82,31 @@ def test_calls_are_counted_by_role_and_session(asked) -> None:
     assert all(each.usage.usd > 0 for each in counted)
 
 
+def test_a_clone_shows_the_costs_that_the_commit_keeps(asked) -> None:
+    run, endpoint = asked
+    facts = json.loads(run.ok("coevo", "costs", "--json"))
+    assert facts["total"]["calls"] == len(endpoint.requests)
+    assert [(row["round"], row["role"]) for row in facts["rows"]] == [
+        (2, "curator"),
+        (2, "inheritance"),
+    ]
+    total = facts["total"]
+    tokens = total["prompt_tokens"] + total["completion_tokens"]
+    form = "--format=%(trailers:key=Coevo-Cost-Llm-{},valueonly,separator=)"
+    read = {
+        name: float(run.ok("git", "log", "-1", form.format(name), "evo/evolution"))
+        for name in ("Calls", "Tokens", "Usd")
+    }
+    assert read == {"Calls": total["calls"], "Tokens": tokens, "Usd": total["usd"]}
+
+    run.ok("git", "clone", "-q", "--branch", "main", str(run.folder), "clone", cwd=run.base)
+    clone = run.base / "clone"
+    run.ok("git", "fetch", "-q", "origin", "evo/evolution:evo/evolution", cwd=clone)
+    (clone / "params.yaml").write_bytes((run.folder / "params.yaml").read_bytes())
+    assert json.loads(run.ok("coevo", "costs", "--json", cwd=clone)) == facts
+    assert f"{total['calls']} llm_calls" in run.ok("coevo", "status", cwd=clone).replace("\n", " ")
+
+
 def test_no_reference_answer_is_in_any_request(asked) -> None:
     run, endpoint = asked
     data = Path(run.base / "homes")
@@ -189,9 +214,9 @@ def test_a_cap_stops_cleanly_and_a_higher_one_goes_on(
         run.set_params(curator={"kind": "llm", "caps": {"calls": 3}})
         error = run.fails("coevo", "stage", "curate", code=10)
         assert "3 of 3 calls" in error and "raise curator.caps.calls" in error
-        run.set_params(curator={"kind": "llm", "caps": {"calls": 8}})
+        run.set_params(curator={"kind": "llm", "caps": {"calls": 5}})
         run.ok("coevo", "stage", "curate")
-    assert len(endpoint.requests) == 3 + 5
+    assert len(endpoint.requests) == 5, "none is asked again"
     assert not json.loads((run.folder / "round" / "evidence.json").read_text())["notice"]
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from engine.cli.options import json_option, print_json, run_option
-from engine.llm.ledger import Entry, entries, ledger_path
+from engine.cli.options import context_here, json_option, print_json, run_option
 from engine.llm.usage import Usage
-from engine.params import find_root, load
+from engine.spending import Spent, of_run
 
 _COLUMNS = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens", "seconds", "usd")
 _NOTES = (
@@ -29,22 +27,17 @@ def costs(run: str | None, as_json: bool) -> None:
     \b
     coevo costs --json
     """
-    root = find_root(Path.cwd())
-    name = run or load(root / "params.yaml").run
-    facts = _facts(name, entries(ledger_path(root, name)))
+    context = context_here(run, quiet=True)
+    facts = _facts(context.params.run, of_run(context))
     if as_json:
         print_json(facts)
     else:
         _show(facts)
 
 
-def _facts(run: str, calls: list[Entry]) -> dict[str, Any]:
-    by: dict[tuple[int, str], Usage] = {}
-    for call in calls:
-        key = call.round, call.role
-        by[key] = by.get(key, Usage()) + call.usage
-    rows = [{"round": key[0], "role": key[1], **by[key].figures()} for key in sorted(by)]
-    return {"run": run, "rows": rows, "total": sum(by.values(), Usage()).figures()}
+def _facts(run: str, spent: Spent) -> dict[str, Any]:
+    rows = [{"round": key[0], "role": key[1], **spent[key].figures()} for key in sorted(spent)]
+    return {"run": run, "rows": rows, "total": sum(spent.values(), Usage()).figures()}
 
 
 def _show(facts: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ of a call that was never sent: it is left out.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,3 +57,12 @@ def entries(path: Path) -> list[Entry]:
         Entry(b["round"], b["role"], b["session"], b["model"], used.get(call, unknown))
         for call, b in begun.items()
     ]
+
+
+def by_role(path: Path) -> Mapping[tuple[int, str], Usage]:
+    """What each role used in each round (number, role), as far as the file tells."""
+    used: dict[tuple[int, str], Usage] = {}
+    for call in entries(path):
+        key = call.round, call.role
+        used[key] = used.get(key, Usage()) + call.usage
+    return used

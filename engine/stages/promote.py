@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from engine import spending
 from engine.archive.drafts import RoundDraft
 from engine.context import Context
 from engine.diagnosis import Feedback
@@ -78,6 +79,8 @@ def _archive(
     outcome = context.outcome(promotion.next)
     whole = {name: json.loads(context.record(name).read_bytes()) for name in _PARTS}
     whole["promotion"] = json.loads(to_bytes(promotion))
+    asked = spending.of_round(context, promotion.round)
+    whole["llm"] = {role: dict(used.figures()) for role, used in asked.items()}
     briefs = sorted((context.root / "round" / "briefs").glob("*.json"))
     context.archive.record_round(
         RoundDraft(
@@ -95,7 +98,7 @@ def _archive(
                 **{f"briefs/{path.name}": path.read_bytes() for path in briefs},
                 **context.pipeline_files(),
             },
-            costs=cost.figures(),
+            costs={**cost.figures(), **spending.figures(asked)},
             subject=_subject(promotion, outcome),
         )
     )
