@@ -109,6 +109,25 @@ def test_a_resumed_round_goes_on_and_another_starts_from_zero(tmp_path: Path) ->
     assert Meter(tmp_path / "costs.jsonl", 4, {}).spent() == Usage()
 
 
+def test_what_a_killed_session_spent_counts_for_its_next_try_alone(tmp_path: Path) -> None:
+    killed = meter(tmp_path).account("editors", "k1", Caps(calls=3, tokens=25), work="a")
+    killed.charge(killed.admit(MODEL), 5, 0, 5)
+    killed.admit(MODEL)
+
+    counted = meter(tmp_path)
+    again = counted.account("editors", "k1", Caps(calls=3), work="a")
+    assert (again.before.calls, again.before.unanswered, again.usage.calls) == (2, 1, 0)
+    again.charge(again.admit(MODEL), 5, 0, 5)
+    assert again.usage.calls == 1
+    with pytest.raises(BudgetSpent, match=r"session's budget .*3 of 3 calls"):
+        again.admit(MODEL)
+    for session, work in (("k2", "a"), ("k1", "b"), ("k1", "")):
+        counted.account("editors", session, Caps(calls=1), work=work).admit(MODEL)
+    tokens = meter(tmp_path).account("editors", "k1", Caps(tokens=20), work="a")
+    with pytest.raises(BudgetSpent, match="20 of 20 tokens"):
+        tokens.admit(MODEL)
+
+
 def test_threads_count_exactly(tmp_path: Path) -> None:
     counted = meter(tmp_path, caps=Caps(calls=100))
 

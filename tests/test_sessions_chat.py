@@ -4,17 +4,19 @@ wrong with endpoints and budgets."""
 from __future__ import annotations
 
 import json
+import subprocess
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Event
 
 import pytest
-from runs import TESTS, RunRepository, environment
+from runs import TESTS, RunRepository, environment, wait_for
 from session_runs import edit, needs_sandbox, offspring, replan, scripted_by_plan, sessions, stages
 
-from engine.llm.scripted import Answer, Refusal, Request, Script, ScriptedEndpoint
+from engine.llm.scripted import Answer, Refusal, Request, Script, ScriptedEndpoint, Silence
 
 KEY = "sk-canary-0badcafe55"
 MODEL = "scripted"
@@ -41,16 +43,31 @@ class Case:
 
     def edit(self, key: str = KEY, model: str = MODEL, **params: object) -> str:
         """The stage's error, '' when it went well."""
+        self.configure(model, **params)
+        done = edit(self.run, LLM_KEY=key)
+        assert "Traceback" not in done.stderr, done.stderr
+        assert KEY not in done.stdout + done.stderr
+        return "" if done.returncode == 0 else f"{done.returncode} {done.stderr}"
+
+    def started(self, **params: object) -> subprocess.Popen[str]:
+        """The stage, begun, with the key in its environment."""
+        self.configure(MODEL, **params)
+        return subprocess.Popen(
+            ["coevo", "stage", "edit"],
+            cwd=self.run.folder,
+            env={**environment(self.run.home), "LLM_KEY": KEY},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def configure(self, model: str, **params: object) -> None:
         mounts = [str(TESTS / "session_agent.py"), str(self.plan)]
         editors = {"kind": "chat", "mounts": mounts, **params}
         caps = editors.pop("round_caps", {})
         prices = {MODEL: {"input": 2.0, "output": 8.0}}
         llm = {"base_url": self.server.url, "model": model, "api_key_env": "LLM_KEY"}
         self.run.set_params(editors=editors, llm={**llm, "prices": prices, "caps": caps})
-        done = edit(self.run, LLM_KEY=key)
-        assert "Traceback" not in done.stderr, done.stderr
-        assert KEY not in done.stdout + done.stderr
-        return "" if done.returncode == 0 else f"{done.returncode} {done.stderr}"
 
 
 def by_plan(curated: RunRepository, base: Path, plan: Plan) -> Case:
@@ -82,6 +99,34 @@ def test_a_chat_model_edits_and_is_counted(curated: RunRepository, tmp_path: Pat
     shown = json.loads((sessions(case.run) / "k1" / "record" / "session.json").read_text())
     assert shown["usage"]["usd"] == pytest.approx((1100 * 2 + 110 * 8) / 1e6)
     assert "editors" in case.run.ok("coevo", "costs")
+
+
+def test_a_killed_sessions_calls_count_when_it_is_run_again(
+    curated: RunRepository, tmp_path: Path
+) -> None:
+    work, halted = scripted_by_plan("run", "command", tmp_path / "run-plan.json"), Event()
+
+    def script(request: Request) -> Answer | Silence:
+        if request.results and not halted.is_set():
+            halted.set()
+            return Silence()
+        return work(request)
+
+    case = Case(curated, tmp_path, script, {"k1": ["good"], "k2": ["good"]})
+    with case.server:
+        engine = case.started(parallel=1, turns=3)
+        wait_for(halted.is_set)
+        engine.kill()
+        engine.communicate()
+        assert case.edit(parallel=1, turns=3) == ""
+    assert len(case.server.requests) == 3 + 2, "the first session has three calls in all"
+    used = [line for line in costs(case.run) if "model" in line]
+    assert [line["session"] for line in used] == ["k1"] * 3 + ["k2"] * 2
+    found = offspring(case.run)
+    assert {each["status"] for each in found.values()} == {"valid"}
+    assert "3 of 3 calls" in " ".join(found["k1"]["remarks"]) and not found["k2"]["remarks"]
+    kept = json.loads((sessions(case.run) / "k1" / "record" / "session.json").read_text())
+    assert (kept["killed"]["calls"], kept["usage"]["calls"]) == (2, 1)
 
 
 def test_the_file_tools_do_what_they_say(curated: RunRepository, tmp_path: Path) -> None:

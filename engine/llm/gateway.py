@@ -170,12 +170,14 @@ class Gateway:
         caps: Caps | None,
         transcript: Path,
         endpoint: Endpoint | None = None,
+        work: str = "",
     ) -> AsyncIterator[Door]:
-        """A door for the length of the block. ``caps`` are the session's own and count from here;
-        ``endpoint`` is another than the gateway's (another model, say)."""
+        """A door for the length of the block. ``caps`` are the session's own; what killed tries of
+        its ``work`` used counts too. ``endpoint`` is another than the gateway's (another model,
+        say)."""
         assert self._client is not None, "enter the gateway first"
         self._opened += 1
-        account = self._meter.account(role, session, caps)
+        account = self._meter.account(role, session, caps, work)
         path = self._folder / f"{os.getpid()}-{self._opened}.sock"
         door = Door(endpoint or self._endpoint, account, transcript, path)
         try:

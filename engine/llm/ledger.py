@@ -21,13 +21,15 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Entry:
-    """One call's usage, and whose it was."""
+    """One call's usage, and whose it was. ``work`` tells tries of one session's work from those of
+    another under its name; '' where it doesn't matter."""
 
     round: int
     role: str
     session: str
     model: str
     usage: Usage
+    work: str = ""
 
 
 def ledger_path(root: Path, run: str) -> Path:
@@ -54,7 +56,11 @@ def entries(path: Path) -> list[Entry]:
             used[line["call"]] = Usage(**line["usage"])
     unknown = Usage(calls=1, unanswered=1)
     return [
-        Entry(b["round"], b["role"], b["session"], b["model"], used.get(call, unknown))
+        Entry(
+            *(b[name] for name in ("round", "role", "session", "model")),
+            used.get(call, unknown),
+            b.get("work", ""),
+        )
         for call, b in begun.items()
     ]
 

@@ -47,14 +47,21 @@ class Meter:
         self._caps, self._roles = caps or Caps(), dict(roles or {})
         self._clock, self._lock = clock, threading.Lock()
         self._spent: dict[str, Usage] = {}
+        self._before: dict[tuple[str, str, str], Usage] = {}
         for entry in entries(path):
             if entry.round == round_number:
                 self._add(entry.role, entry.usage)
+                whose = entry.role, entry.session, entry.work
+                self._before[whose] = self._before.get(whose, Usage()) + entry.usage
         self._ledger = Lines(path)
 
-    def account(self, role: str, session: str = "", caps: Caps | None = None) -> Account:
-        """Counts one session's calls; ``caps`` are its own and count from here."""
-        return Account(self, role, session, caps or Caps())
+    def account(
+        self, role: str, session: str = "", caps: Caps | None = None, work: str = ""
+    ) -> Account:
+        """Counts one session's calls; ``caps`` are its own. They count from here, but where
+        ``work`` names what the session does, what a killed try of it used counts too."""
+        before = self._before.get((role, session, work), Usage()) if work else Usage()
+        return Account(self, role, session, caps or Caps(), work, before)
 
     def spent(self, role: str | None = None) -> Usage:
         """What the round used so far, in all or by one role."""
@@ -84,6 +91,7 @@ class Meter:
                     "role": account.role,
                     "session": account.session,
                     "model": model,
+                    **({"work": account.work} if account.work else {}),
                 }
             )
             self._add(account.role, _OUTSTANDING)
@@ -95,7 +103,7 @@ class Meter:
         for caps, used, whose, key in (
             (self._caps, self._sum(None), "round", "llm.caps"),
             (self._roles.get(role, Caps()), self._sum(role), "role", f"{role}.caps"),
-            (account.caps, account.usage, "session", ""),
+            (account.caps, account.before + account.usage, "session", ""),
         ):
             if caps.usd is not None and model not in self._prices:
                 raise ConfigError(
@@ -129,12 +137,15 @@ class Meter:
 
 
 class Account:
-    """The calls of one session of a role. ``usage`` is what they used so far."""
+    """The calls of one session of a role. ``usage`` is what they used so far, ``before`` what
+    killed tries of its ``work`` used; caps are on both."""
 
-    def __init__(self, meter: Meter, role: str, session: str, caps: Caps) -> None:
+    def __init__(
+        self, meter: Meter, role: str, session: str, caps: Caps, work: str, before: Usage
+    ) -> None:
         self._meter = meter
-        self.role, self.session, self.caps = role, session, caps
-        self.usage = Usage()
+        self.role, self.session, self.caps, self.work = role, session, caps, work
+        self.usage, self.before = Usage(), before
 
     def admit(self, model: str) -> Ticket:
         """Before a call. Raises BudgetSpent where a cap leaves none, and ConfigError where money is

@@ -127,7 +127,7 @@ class Side:
         async with self._places:
             room = self._room(folder, text, base, files)
             transcript = folder / "record" / "transcript.jsonl"
-            async with self._doors.open(name, transcript) as door:
+            async with self._doors.open(name, key[:16], transcript) as door:
                 ended = await self._run(room, door)
             left = await asyncio.to_thread(judge, room, ended, base, self._known, brief)
             if left.refused and dict(left.files) == dict(files):
@@ -141,7 +141,7 @@ class Side:
                 mechanisms=self._news(left.files, left.base),
                 refused=left.refused,
                 final=left.final,
-                remarks=left.remarks,
+                remarks=(*left.remarks, *_trouble(door)),
                 transcript=await self._keep(room, ended, left.refused, door),
                 cost=_cost(door),
             )
@@ -223,6 +223,7 @@ class Side:
             "seconds": round(ended.seconds, 3),
             "reasons": list(reasons),
             "usage": {} if door is None else dict(door.usage.figures()),
+            "killed": {} if door is None else dict(door.account.before.figures()),
         }
         (record / "session.json").write_text(json.dumps(facts, indent=1) + "\n")
         async with self._keeping:
@@ -245,6 +246,11 @@ def _cost(door: Door | None) -> Cost:
         return Cost()
     used = door.usage
     return Cost(prompt_tokens=used.prompt_tokens, completion_tokens=used.completion_tokens)
+
+
+def _trouble(door: Door | None) -> tuple[str, ...]:
+    """What last went wrong with its model, where the agent ended without a good reply after it."""
+    return (door.trouble,) if door is not None and door.trouble else ()
 
 
 def _folder(context: Context) -> Path:

@@ -47,14 +47,14 @@ class Doors:
             self._meter.close()
 
     @contextlib.asynccontextmanager
-    async def open(self, session: str, transcript: Path) -> AsyncIterator[Door | None]:
-        """A session's door for as long as it runs."""
+    async def open(self, session: str, work: str, transcript: Path) -> AsyncIterator[Door | None]:
+        """A session's door for as long as it runs; ``work`` names all that it depends on."""
         if self._gateway is None:
             yield None
             return
         own = self._params.editors
         caps = Caps(calls=own.turns, tokens=own.tokens, usd=own.usd)
-        async with self._gateway.open(session, ROLE, caps, transcript) as door:
+        async with self._gateway.open(session, ROLE, caps, transcript, work=work) as door:
             yield door
 
     def blame(self, door: Door | None, session: str) -> None:
