@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 Message = dict[str, Any]
 """One chat message in OpenAI form; ``content`` may be text or a list of parts (images too)."""
@@ -171,6 +171,20 @@ class HostWorld(Protocol):
     @property
     def answer(self) -> Any | None:
         """What the harness submitted (JSON-able), None before it did. The first one counts."""
+        ...
+
+
+@runtime_checkable
+class LastingWorld(HostWorld, Protocol):
+    """A world with processes or folders of its own."""
+
+    async def settle(self) -> None:
+        """The rollout is over and every process of the harness is gone: what ``answer`` is from
+        now on is its answer."""
+        ...
+
+    async def close(self) -> None:
+        """The last call, however the rollout ended, also when it was cancelled."""
         ...
 
 

@@ -22,6 +22,7 @@ from kernel.contract import (
     ExecResult,
     HostWorld,
     InterfaceRules,
+    LastingWorld,
     Limits,
     Message,
     ModelUnavailable,
@@ -167,10 +168,18 @@ class WorkerPool:
         raises.
         """
         start = {"instruction": instruction, "inspect": None}
-        episode = await self._course(
-            lambda: Episode(model, world, limits, sampling, seed), files, start
-        )
-        return episode.trajectory()
+        try:
+            episode = await self._course(
+                lambda: Episode(model, world, limits, sampling, seed), files, start
+            )
+            trajectory = episode.trajectory()
+            if isinstance(world, LastingWorld):
+                await world.settle()
+                trajectory = replace(trajectory, answer=world.answer)
+            return trajectory
+        finally:
+            if isinstance(world, LastingWorld):
+                await world.close()
 
     async def inspect(
         self, files: Mapping[str, bytes], entry_points: Mapping[str, Sequence[str]], limits: Limits

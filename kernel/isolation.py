@@ -106,7 +106,7 @@ def set_limits(limits: dict[str, Any], count_processes: bool = True) -> None:
         resource.RLIMIT_AS: (limits["memory_bytes"],) * 2,
         resource.RLIMIT_CPU: (seconds + 1, seconds + 30),  # the zygote's watch comes first
         resource.RLIMIT_FSIZE: (limits["tmp_bytes"],) * 2,
-        resource.RLIMIT_NOFILE: (128, 128),
+        resource.RLIMIT_NOFILE: (limits.get("open_files", 128),) * 2,
         resource.RLIMIT_CORE: (0, 0),
         resource.RLIMIT_MEMLOCK: (0, 0),
         resource.RLIMIT_MSGQUEUE: (0, 0),

@@ -18,6 +18,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ _BOOT = "import sys; sys.path.insert(0, {root!r}); from kernel.zygote import mai
 # Hash order must be the same in every run, or a replay could differ by the order of a set.
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
 _PYTHON_FLAGS = ("-s", "-S", "-P", "-B", "-X", "utf8")
+_LAST = ("--remount-ro", "/")  # once everything is mounted
 
 
 class SandboxUnavailable(Exception):
@@ -121,6 +123,12 @@ def _command(mode: str) -> list[str]:
         return [*python, _BOOT.format(root=root, mode="none")]
     if mode != "bwrap":
         raise SandboxUnavailable(f"unknown sandbox {mode!r}; there are: {', '.join(MODES)}")
+    inside = "root" if _is_root() else "user"
+    boot = _BOOT.format(root="/coevo", mode=inside)
+    return [_bwrap(), *_arguments(inside, _system_paths()), *_LAST, *python, boot]
+
+
+def _bwrap() -> str:
     bwrap = shutil.which("bwrap")
     if bwrap is None:
         raise SandboxUnavailable(
@@ -133,8 +141,20 @@ def _command(mode: str) -> list[str]:
             f"no system call filter for {platform.machine()}; say `sandbox: none` to run evolved "
             "code without protection"
         )
-    inside = "root" if _is_root() else "user"
-    return [bwrap, *_arguments(inside), *python, _BOOT.format(root="/coevo", mode=inside)]
+    return bwrap
+
+
+def shell_options() -> tuple[str, list[str]]:
+    """bubblewrap for a shell: who its first process is inside ("root" or "user"), and the start of
+    the command line, still writable at its root. Raises SandboxUnavailable."""
+    bwrap = _bwrap()
+    mode = "root" if _is_root() else "user"
+    return mode, [bwrap, *_arguments(mode, _whole_system())]
+
+
+def interpreter() -> list[str]:
+    """The Python that runs inside, with its flags."""
+    return [_interpreter(), *_PYTHON_FLAGS]
 
 
 def _interpreter() -> str:
@@ -149,7 +169,7 @@ def _is_root() -> bool:
     return os.geteuid() == 0 and bool(effective >> 21 & 1)
 
 
-def _arguments(inside: str) -> list[str]:
+def _arguments(inside: str, paths: Sequence[Path]) -> list[str]:
     """bubblewrap's options. The zygote keeps capabilities *inside* to make further namespaces."""
     arguments = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
     if inside == "user":
@@ -157,7 +177,7 @@ def _arguments(inside: str) -> list[str]:
     arguments += ["--die-with-parent", "--new-session", "--clearenv"]
     for name, value in _ENVIRONMENT.items():
         arguments += ["--setenv", name, value]
-    for path in _system_paths():
+    for path in paths:
         for parent in reversed(path.parents[:-1]):  # else closed to the rollouts' own users
             arguments += ["--perms", "0755", "--dir", str(parent)]
         if path.is_symlink():
@@ -169,7 +189,7 @@ def _arguments(inside: str) -> list[str]:
     arguments += ["--ro-bind", kernel, "/coevo/kernel", "--dev", "/dev", "--proc", "/proc"]
     for folder in ("/tmp", "/harness", "/dev/shm"):
         arguments += ["--dir", folder]
-    return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
+    return [*arguments, "--remount-ro", "/dev", "--chdir", "/"]
 
 
 def _system_paths() -> list[Path]:
@@ -181,3 +201,12 @@ def _system_paths() -> list[Path]:
         system = [Path("/usr/lib"), Path("/usr/lib64"), prefix]
     links = [Path("/lib"), Path("/lib64"), Path("/etc/ld.so.cache")]
     return system + [path for path in links if path.exists()]
+
+
+def _whole_system() -> list[Path]:
+    """The system's programs too, and its settings that programs can't do without."""
+    links = [Path(name) for name in ("/bin", "/sbin", "/lib", "/lib64")]
+    settings = [Path("/etc", name) for name in ("alternatives", "ld.so.cache", "localtime")]
+    found = [Path("/usr"), *(path for path in (*links, *settings) if path.exists())]
+    prefix = Path(sys.base_prefix).resolve()
+    return found if prefix.is_relative_to("/usr") else [*found, prefix]
