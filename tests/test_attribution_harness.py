@@ -22,6 +22,7 @@ from engine.domains.attribution.trace import Step, Trace, make_task
 from engine.domains.attribution.world import TOOLS
 from engine.editors.recipes import apply as recipe
 from engine.editors.recipes.catalogue import RECIPES
+from engine.editors.recipes.source import set_constant
 from engine.workspace import read_workspace
 from kernel.contract import ChatModel, Limits, Sampling
 from kernel.host import WorkerPool
@@ -184,7 +185,122 @@ def test_it_passes_smoke_with_the_domains_entry_points(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.splitlines()) == (0, ["SMOKE OK"])
 
 
+def with_recipes(*names: str, **constants: int) -> dict[str, bytes]:
+    """The seed with recipes, and constants of the last one set."""
+    files = dict(SEED)
+    for name in names:
+        applied = recipe.apply(files, name, random.Random(0))
+        assert applied is not None
+        files = applied.files
+    for key, value in constants.items():
+        path = f"mechanisms/{names[-1]}.py"
+        files[path] = set_constant(files[path], key, value)
+    return files
+
+
+def answer(agent: str, step: int) -> Move:
+    return call("final_answer", {"agent": agent, "step": step})
+
+
+def told(model: ScriptedModel, request: int) -> str:
+    """The last message of a request."""
+    return str(model.requests[request][0][-1]["content"])
+
+
+def test_a_long_step_can_be_read_on() -> None:
+    text = "".join(f"{n:05d}," for n in range(6000))
+    task, seen, start = log(("A", "x"), ("B", text)), "", 0
+    moves: list[Move] = []
+    for start in range(0, 4500, 1500):
+        moves.append(call("inspect", {"step_ids": [1], "start": start}))
+    model = ScriptedModel([*moves, answer("B", 1)])
+    assert play(task, model).violations == 0
+    for number in (1, 2, 3):
+        shown = told(model, number)
+        assert shown.endswith(" [... read on with a later start]")
+        seen += shown.removeprefix("[1] B: ")[:1500]
+    assert seen == text[:4500]
+
+
+def test_survey_log_shows_how_every_step_begins() -> None:
+    task = log(*[("AB"[n % 2], f"word{n}\n[9] not a step " + "x" * 500) for n in range(7)])
+    model = ScriptedModel([answer("B", 1)])
+    assert play(task, model, with_recipes("survey_log", PART=2)).turns == 1
+    prompt = told(model, 0)
+    digest = prompt.partition("How each step begins (inspect shows more):\n")[2].splitlines()
+    assert [line[:11] for line in digest] == [
+        f"[{n}] {'AB'[n % 2]}: word{n}"[:11] for n in range(7)
+    ]
+    assert all(line.endswith("...") for line in digest)
+    assert len("".join(digest)) < 2400 + 7 * 3
+    assert play(log(("A", ""), ("B", "")), ScriptedModel([answer("B", 1)])).end == "answered"
+
+
+def test_read_unseen_shows_earlier_steps_that_nobody_inspected() -> None:
+    task = log(*[("AB"[n % 2], f"word{n}") for n in range(9)])
+    moves: list[Move] = [call("inspect", {"step_ids": [5, 6]}), answer("A", 6), answer("B", 1)]
+    model = ScriptedModel(moves)
+    files = with_recipes("read_unseen", PART=3)
+    trajectory = play(task, model, files)
+    assert (trajectory.answer, trajectory.turns) == ({"agent": "B", "step": 1}, 3)
+    shown = told(model, 2)
+    assert "[2] A: word2\n[3] B: word3\n[4] A: word4" in shown
+    assert "word1" not in shown and "word5" not in shown and "word7" not in shown
+    whole: list[Move] = [call("inspect", {"step_ids": list(range(9))}), answer("B", 1)]
+    assert play(task, ScriptedModel(whole), files).turns == 2, "nothing is unseen"
+
+
+@pytest.mark.parametrize(
+    ("named", "step", "words"),
+    [
+        ("Lead", 1, "step 1 is Coder's; Lead speaks at 0, 3"),
+        ("Critic", 1, "step 1 is Coder's; nobody is called Critic"),
+        ("Coder", 8, "there is no step 8; Coder speaks at 1, 2"),
+    ],
+)
+def test_check_speaker_sends_back_what_does_not_fit(named: str, step: int, words: str) -> None:
+    model = ScriptedModel([answer(named, step), answer("Coder", 1)])
+    trajectory = play(TASK, model, with_recipes("check_speaker"))
+    assert trajectory.answer == {"agent": "Coder", "step": 1}
+    assert words in told(model, 1)
+
+
+def test_check_speaker_lets_the_step_decide_in_the_end() -> None:
+    files = with_recipes("check_speaker", RETRIES=0)
+    assert play(TASK, ScriptedModel([answer("Lead", 2)]), files).answer == {
+        "agent": "Coder",
+        "step": 2,
+    }
+    good = play(TASK, ScriptedModel([answer("Coder (-> Lead)", 2)]), files)
+    assert good.answer == {"agent": "Coder (-> Lead)", "step": 2}
+
+
+def test_look_closer_shows_the_step_whole_between_its_neighbours() -> None:
+    task = log(("A", "before" * 300), ("B", "y" * 2000 + "end"), ("A", "after"), ("B", "far"))
+    model = ScriptedModel([answer("B", 1), answer("A", 0)])
+    trajectory = play(task, model, with_recipes("look_closer"))
+    assert (trajectory.answer, trajectory.turns) == ({"agent": "A", "step": 0}, 2)
+    shown = told(model, 1)
+    assert "yend\n" in shown and "[2] A: after" in shown and "far" not in shown
+    assert shown.count("before") == 600 // 6 - 1, "a quarter of the characters, name included"
+
+
+def test_they_work_together_in_any_order() -> None:
+    names = ("survey_log", "read_unseen", "check_speaker", "look_closer", "accept_syntaxes")
+    files = with_recipes(*names)
+    assert files == with_recipes(*reversed(names))
+    model = ScriptedModel([answer("Lead", 2), answer("Coder", 2), answer("Coder", 1)])
+    trajectory = play(TASK, model, files)
+    assert trajectory.end == "answered" and trajectory.turns > 2
+    wild = text('{"name": "final_answer", "arguments": {"agent": ["x"], "step": [1]}}')
+    assert play(TASK, ScriptedModel([wild]), files).end != "harness_error"
+
+
 USABLE = {
+    "survey_log",
+    "read_unseen",
+    "check_speaker",
+    "look_closer",
     "choose_examples",
     "arrange_examples",
     "accept_syntaxes",

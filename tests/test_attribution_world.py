@@ -93,6 +93,47 @@ def test_observations_are_bounded_and_fewer_steps_show_more() -> None:
     assert inspected(task("x" * SHOWN_CHARS), [0]) == "[0] Agent0: " + "x" * SHOWN_CHARS
 
 
+def test_a_cut_text_is_read_on_to_its_end() -> None:
+    text = "".join(f"{n:06d}," for n in range(6000))
+    each = task(text, "short")
+    middle = inspected(each, [0])
+    gone = len(text) - SHOWN_CHARS
+    head = SHOWN_CHARS - SHOWN_CHARS // 3
+    assert f"[... {gone} characters left out; start {head} reads on ...]" in middle
+    read, start = "", 0
+    while start < len(text):
+        shown = read_on(each, [0], start).removeprefix("[0] Agent0: ")
+        part, _, more = shown.partition(" [... ")
+        read, start = read + part, start + len(part)
+        assert bool(more) == (start < len(text))
+        assert not more or f"start {start} reads on" in more
+    assert read == text
+    assert read_on(each, [0, 1], len(text)) == (
+        "[0] Agent0: [the text ends at 42000]\n[1] Agent1: [the text ends at 5]"
+    )
+    assert read_on(each, [1], 0) == "[1] Agent1: short"
+    assert read_on(each, [1], 3) == "[1] Agent1: rt"
+    for bad in (-1, True, "2", 1.5):
+        assert read_on(each, [0], bad).startswith("error: start must be")
+
+
+def read_on(task: Task, ids: Any, start: Any) -> str:
+    arguments = {"step_ids": ids, "start": start}
+    return asyncio.run(DOMAIN.world(task).call("inspect", arguments))
+
+
+@given(st.lists(st.text(max_size=60), min_size=1, max_size=12), st.integers(0, 60))
+def test_reading_on_leaves_nothing_out(texts: list[str], start: int) -> None:
+    each = task(*texts)
+    shown = read_on(each, list(range(len(texts))), start)
+    wanted = [f"[{n}] Agent{n % 2}: {text[start:]}" for n, text in enumerate(texts)]
+    ends = [f"[{n}] Agent{n % 2}: [the text ends at {len(text)}]" for n, text in enumerate(texts)]
+    assert shown == "\n".join(
+        end if start and start >= len(text) else want
+        for text, want, end in zip(texts, wanted, ends, strict=True)
+    )
+
+
 @given(st.lists(st.text(max_size=60), min_size=1, max_size=12), st.integers(0, 300))
 def test_what_fits_is_whole_and_what_is_cut_gets_no_less_than_what_is_not(texts, room) -> None:
     shown = fitted(texts, room)

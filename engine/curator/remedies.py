@@ -64,6 +64,9 @@ _BY_CAUSE: Mapping[str, tuple[str, ...]] = {
     "no_sql": ("choose_examples", "arrange_examples", "retry_malformed"),
     "wrong_result": ("choose_examples", "arrange_examples", "example_count", "try_sql"),
     "over_refused": ("choose_examples", "example_count", "arrange_examples"),
+    "wrong_step": ("read_unseen", "look_closer", "survey_log", "compact_history"),
+    "wrong_agent": ("check_speaker", "read_unseen", "look_closer"),
+    "wrong_agent_and_step": ("survey_log", "read_unseen", "look_closer", "check_speaker"),
     "too_few": ("split_request", "choose_examples", "example_count", "system_wording"),
     "too_many": ("split_request", "choose_examples", "arrange_examples", "system_wording"),
 }

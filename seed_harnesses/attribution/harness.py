@@ -125,7 +125,8 @@ class Agent:
         text = await world.call(call.name, call.arguments)
         for hook in self.hooks("observation"):
             text = hook(self, call, text)
-        shown = clip(text, self.settings["observation_chars"])
+        most = self.settings["observation_chars"]
+        shown = begun(text, most) if "start" in call.arguments else clip(text, most)
         self.receive_tool_result({"role": "tool", "tool_call_id": call.id, "content": shown})
         self.finished = call.name == ANSWER_TOOL and not text.startswith("error:")
 
@@ -143,6 +144,11 @@ def clip(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     return f"{text[: most * 2 // 3]} [...] {text[len(text) - most // 3 :]}"
+
+
+def begun(text: str, most: int) -> str:
+    """A long text's beginning, of an observation that may be read on."""
+    return text if len(text) <= most else f"{text[:most]} [... read on with a later start]"
 
 
 def ordered(sections: dict[str, str]) -> str:

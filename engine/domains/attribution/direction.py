@@ -11,8 +11,9 @@ benchmark stand beside them and decide nothing.
 
 Interface to keep. build_harness(trace) is given the summary of a log: its question, its agents,
 and for each step its id and its agent, without a word of what was said. inspect(step_ids) shows
-the texts of steps, cut in the middle where they are long; final_answer(agent, step) ends the task.
-Twenty turns. No text of a step may be known before it was inspected.
+the texts of steps, cut in the middle where they are long; with start=N it reads on from character
+N. final_answer(agent, step) ends the task. Twenty turns. No text of a step may be known before it
+was inspected.
 
 Where to look. Group failures by length (<=10, 11-20, 21-40, >40 steps) and by the number of agents,
 five and more apart, with counts. Tell apart: the decisive step was never inspected; it was

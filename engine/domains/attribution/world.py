@@ -17,11 +17,13 @@ SHOWN_CHARS = 16_000
 _MOST_IDS = 200  # more than the longest real log has
 
 
-def _tool(name: str, description: str, properties: dict[str, Any]) -> ToolSchema:
+def _tool(
+    name: str, description: str, properties: dict[str, Any], optional: Sequence[str] = ()
+) -> ToolSchema:
     parameters = {
         "type": "object",
         "properties": properties,
-        "required": list(properties),
+        "required": [key for key in properties if key not in optional],
         "additionalProperties": False,
     }
     function = {"name": name, "description": description, "parameters": parameters}
@@ -32,15 +34,17 @@ TOOLS: tuple[ToolSchema, ...] = (
     _tool(
         "inspect",
         "Show what was said at these steps; long texts are cut in the middle, the fewer are asked "
-        "for the less.",
+        "for the less. start: the character to read on from.",
         {
             "step_ids": {
                 "type": "array",
                 "items": {"type": "integer"},
                 "minItems": 1,
                 "maxItems": _MOST_IDS,
-            }
+            },
+            "start": {"type": "integer", "minimum": 0},
         },
+        optional=["start"],
     ),
     _tool(
         "final_answer",
@@ -77,16 +81,18 @@ class AttributionWorld:
     async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Call a tool; a bad call gives text that begins with ``error:``."""
         if name == "inspect":
-            return self._inspect(arguments.get("step_ids"))
+            return self._inspect(arguments.get("step_ids"), arguments.get("start"))
         if name == "final_answer":
             return self._submit(arguments.get("agent"), arguments.get("step"))
         return f"error: no tool is called {name!r}; there are inspect, final_answer"
 
-    def _inspect(self, ids: Any) -> str:
+    def _inspect(self, ids: Any, start: Any) -> str:
         if not isinstance(ids, list) or not ids or not all(_whole(each) for each in ids):
             return "error: step_ids must be a list of step ids, such as [0, 1]"
         if len(ids) > _MOST_IDS:
             return f"error: at most {_MOST_IDS} steps at once"
+        if start is not None and (not _whole(start) or start < 0):
+            return "error: start must be a number of characters, 0 or more"
         wanted = list(dict.fromkeys(ids))
         known = [each for each in wanted if each in self._agents]
         unknown = [str(each)[:20] for each in wanted if each not in self._agents]
@@ -94,9 +100,10 @@ class AttributionWorld:
             first, last = min(self._agents), max(self._agents)
             return f"error: no such step: {', '.join(unknown)}; there are {first} to {last}"
         texts = [self._texts[str(each)] for each in known]
+        shown = fitted(texts, SHOWN_CHARS) if start is None else onward(texts, start, SHOWN_CHARS)
         lines = [
             f"[{each}] {self._agents[each]}: {text}"
-            for each, text in zip(known, fitted(texts, SHOWN_CHARS), strict=True)
+            for each, text in zip(known, shown, strict=True)
         ]
         return "\n".join([*lines, *(f"[{each}] no such step" for each in unknown)])
 
@@ -118,14 +125,33 @@ def _whole(value: Any) -> bool:
 def fitted(texts: Sequence[str], room: int) -> list[str]:
     """The texts within ``room`` characters together: short ones whole, what they leave is shared
     evenly by the long ones, which keep their beginning and end."""
+    share = _share([len(text) for text in texts], room)
+    return [_cut(text, share) for text in texts]
+
+
+def onward(texts: Sequence[str], start: int, room: int) -> list[str]:
+    """The texts from character ``start`` on, within ``room`` together as above; those that are cut
+    keep their beginning and say from where to read on."""
+    rest = [text[start:] for text in texts]
+    share = _share([len(text) for text in rest], room)
+    return [
+        f"[the text ends at {len(text)}]"
+        if start and start >= len(text)
+        else _head(left, share, start)
+        for text, left in zip(texts, rest, strict=True)
+    ]
+
+
+def _share(sizes: Sequence[int], room: int) -> int:
+    """The most that each of them may have, so that all together have no more than ``room``."""
     share, left = 0, room
-    for place, size in enumerate(sorted(len(text) for text in texts)):
-        share = left // (len(texts) - place)
+    for place, size in enumerate(sorted(sizes)):
+        share = left // (len(sizes) - place)
         if size > share:
             break
         left -= size
         share = size
-    return [_cut(text, share) for text in texts]
+    return share
 
 
 def _cut(text: str, most: int) -> str:
@@ -133,4 +159,11 @@ def _cut(text: str, most: int) -> str:
         return text
     tail = most // 3
     head, end = text[: most - tail], text[len(text) - tail :]
-    return f"{head} [... {len(text) - most} characters left out ...] {end}"
+    gone = f"{len(text) - most} characters left out; start {len(head)} reads on"
+    return f"{head} [... {gone} ...] {end}"
+
+
+def _head(text: str, most: int, start: int) -> str:
+    if len(text) <= most:
+        return text
+    return f"{text[:most]} [... {len(text) - most} more characters; start {start + most} reads on]"
