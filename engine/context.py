@@ -71,9 +71,9 @@ class Context:
         return {n: (self.root / n).read_bytes() for n in names if (self.root / n).exists()}
 
     def generation(self) -> str | None:
-        """In latest-only runs the one harness that editors may build on, the incumbent's; None:
-        any in the archive."""
-        if self.params.mode != "latest-only":
+        """The one harness that editors may build on, the incumbent's, in latest-only runs and with
+        ``editors.bases: incumbent``; None: any in the archive."""
+        if self.params.mode != "latest-only" and self.params.editors.bases == "archive":
             return None
         return self.archive.pair(self.opened().incumbent).harness
 

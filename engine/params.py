@@ -124,7 +124,8 @@ class LLMParams(_Section):
 
 
 class EditorParams(_Section):
-    """Who turns briefs into offspring, and the line budget (None: none) each one has.
+    """Who turns briefs into offspring, and the line budget (None: none) each one has. ``bases``
+    are the harnesses they may see and build on: all of the ``archive``, or the ``incumbent`` alone.
 
     The rest is for kinds that are coding agents: ``command`` is the template of kind ``command``;
     ``caps`` are all sessions' of a round together, the others hold for one session: ``turns`` are
@@ -135,6 +136,7 @@ class EditorParams(_Section):
     model: str | None = None
     caps: CapParams = CapParams()
     line_budget: int | None = 500
+    bases: Literal["archive", "incumbent"] = "archive"
     command: str | list[str] | None = None
     parallel: int = Field(8, ge=1)
     wall_s: float = Field(3600.0, gt=0)

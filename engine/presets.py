@@ -12,7 +12,10 @@ from typing import Any
 from engine.errors import ConfigError
 from engine.self_evolution import presets as self_evolution
 
-NAMES = ("small", "paper", "self-evolve", "self-evolve-small")
+COMPARED = ("meta-harness", "self-harness", "harness-forge")
+"""Other methods, as far as this engine can play them; docs/presets/ says how far."""
+
+NAMES = ("small", "paper", *self_evolution.PRESETS, *COMPARED)
 
 Values = Mapping[str, Any]
 
@@ -34,6 +37,23 @@ SMALL: Mapping[str, Values] = {
         "adaptation": {"tasks": 24, "max_length": 2048},
     },
 }
+
+_TWICE: Values = {"mode": "harness-only", "rounds": 10, "offspring": 8, "executions": 2}
+OTHERS: Mapping[str, Values] = {
+    "meta-harness": {**_TWICE, "editors": {"kind": "codex", "line_budget": None}},
+    "self-harness": {
+        **_TWICE,
+        "editors": {"kind": "chat", "bases": "incumbent", "line_budget": None},
+        "promotion": {"margin": 0.0},
+    },
+    "harness-forge": {
+        "rounds": 10,
+        "inheritance": {"kind": "parent-branch", "proposals": 1, "merges": 0},
+        "adaptation": {"replay": False},
+    },
+}
+"""The first paper's "Baseline configurations" (eight candidates, each measured twice on V, frozen
+weights) and its table 10 (HarnessForge: the policy of the parent's branch)."""
 
 _DRAWN = {"temperature": 1.0, "top_p": 0.95, "top_k": 20}
 _COMMON: Values = {
@@ -73,6 +93,8 @@ def preset(name: str, domain: str) -> Values:
         return SMALL.get(domain, {})
     if name in self_evolution.PRESETS:
         return self_evolution.values(name, domain)
+    if name in OTHERS:
+        return merged(SMALL.get(domain, {}), OTHERS[name])
     if name != "paper":
         raise ConfigError(f"no preset is called {name!r}; known: {', '.join(NAMES)}")
     if domain not in PAPER:

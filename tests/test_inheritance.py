@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import ConfigError
-from engine.inheritance import CheckpointFact, History, PairFact, merger, policy
+from engine.inheritance import CheckpointFact, HarnessFact, History, PairFact, merger, policy
 
 SEED = CheckpointFact("s", 0, "seed", ())
 FIRST = CheckpointFact("c1", 1, "sft", ("s",))
@@ -77,3 +79,16 @@ def test_an_unknown_policy_or_merger_lists_the_known_ones() -> None:
         policy("embeded")
     with pytest.raises(ConfigError, match="known: mergekit"):
         merger("soup")
+
+
+def test_the_parent_s_branch_gives_the_policy_that_did_best_there() -> None:
+    harnesses = (
+        HarnessFact("h1", "r001-k1", "", "h0"),
+        HarnessFact("h2", "r002-k1", "", "h1"),
+        HarnessFact("h3", "r003-k1", "", "h2"),
+    )
+    pairs = (PairFact("h1", "c1", 1, 0.5, 0.3), PairFact("h1", "s", 1, 0.4, 0.0))
+    past = replace(history(*pairs, PairFact("h9", "c2", 2, 0.9, 0.0)), harnesses=harnesses)
+    for base, wanted in (("h1", "c1"), ("h3", "c1"), ("h0", "s"), ("unknown", "s")):
+        [only] = propose("parent-branch", past, base=base)
+        assert only.single == wanted, base

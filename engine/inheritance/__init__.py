@@ -161,6 +161,7 @@ POLICIES = {
     "llm": "engine.inheritance.llm:LLMPolicy",
     "seed-only": "engine.inheritance.restricted:SeedOnly",
     "latest-only": "engine.inheritance.restricted:LatestOnly",
+    "parent-branch": "engine.inheritance.restricted:ParentBranch",
 }
 
 
