@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.domains.smart_home.reading import contents, lines, mapping, text_field, tolerating
+from engine.domains.reading import contents, lines, mapping, text_field, tolerating
 from engine.errors import DataError
 
 WHO_AND_WHEN = ("Algorithm-Generated", "Hand-Crafted")

@@ -17,7 +17,7 @@ from engine.domains.attribution import files
 from engine.domains.attribution.filters import FILTERS, ON_TRACES, ONE_ERROR, several_errors
 from engine.domains.attribution.parsing import parse
 from engine.domains.attribution.trace import Trace, make_task
-from engine.domains.smart_home.reading import fault, tolerating
+from engine.domains.reading import fault, tolerating
 from engine.domains.split import TaskSplits, checked_sizes, interleave
 from engine.errors import ConfigError, DataError
 

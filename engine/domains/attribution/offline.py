@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.domains.attribution import loader
 from engine.domains.attribution.scoring import Answer, counts, figures, objective
-from engine.domains.smart_home.reading import fault, integer, lines, text_field, tolerating
+from engine.domains.reading import fault, integer, lines, text_field, tolerating
 from engine.errors import DataError
 
 

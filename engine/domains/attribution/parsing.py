@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.domains.attribution.trace import Step, Trace, plain
-from engine.domains.smart_home.reading import fault, integer, mapping, sequence, text_field
+from engine.domains.reading import fault, integer, mapping, sequence, text_field
 from engine.errors import DataError
 
 REFERENCE = ("ground_truth", "groundtruth")

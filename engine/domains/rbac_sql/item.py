@@ -10,7 +10,7 @@ from engine.domains import Task
 from engine.domains.rbac_sql import schema as schemas
 from engine.domains.rbac_sql.schema import Policy, Schema
 from engine.domains.rbac_sql.scoring import ALLOWED, DENIED
-from engine.domains.smart_home.reading import fault, text_field
+from engine.domains.reading import fault, text_field
 from engine.domains.smart_home.row import normalised
 
 

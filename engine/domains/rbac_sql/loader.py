@@ -21,7 +21,7 @@ from engine.domains import Task
 from engine.domains.rbac_sql.item import Item, Source, make_task, parse_item
 from engine.domains.rbac_sql.schema import Policy
 from engine.domains.rbac_sql.sqlite_file import schema_of
-from engine.domains.smart_home.reading import contents, fault, mapping, sequence
+from engine.domains.reading import contents, fault, mapping, sequence
 from engine.domains.split import TaskSplits, checked_sizes, interleave
 from engine.errors import DataError
 

@@ -23,7 +23,7 @@ from engine.domains.rbac_sql.scoring import (
     parse_answer,
     routing,
 )
-from engine.domains.smart_home.reading import contents, fault, mapping, text_field
+from engine.domains.reading import contents, fault, mapping, text_field
 from engine.errors import DataError
 
 RULE, LLM = "rule", "llm"

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.domains.smart_home.reading import fault, integer, mapping, sequence, text_field
+from engine.domains.reading import fault, integer, mapping, sequence, text_field
 
 HOUSE = "house"
 """The room under which devices of the whole house are listed; commands to them name no room."""

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.domains import Task
+from engine.domains.reading import fault, lines, tolerating
 from engine.domains.smart_home.homes import Home, parse_home
-from engine.domains.smart_home.reading import fault, lines, tolerating
 from engine.domains.smart_home.row import Row, make_task, parse_row
 from engine.domains.smart_home.scoring import operations
 from engine.domains.split import TaskSplits, apportion, checked_sizes, interleave

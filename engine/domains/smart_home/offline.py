@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine.domains.smart_home.reading import contents, fault, lines
+from engine.domains.reading import contents, fault, lines
 from engine.domains.smart_home.row import SUBSETS, subset
 from engine.domains.smart_home.scoring import Counts, count, figures
 from engine.errors import DataError

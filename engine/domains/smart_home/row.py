@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.domains import Task
+from engine.domains.reading import fault, integer, text_field
 from engine.domains.smart_home.homes import Home
-from engine.domains.smart_home.reading import fault, integer, text_field
 from engine.domains.smart_home.scoring import operations
 
 SUBSETS = ("VS", "IS", "VM", "IM", "MM")
