@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.domains.terminal.families import files
+from engine.domains.terminal.families import documents, files
 from engine.domains.terminal.problem import Family
 
-FAMILIES: Mapping[str, Family] = {family.name: family for family in (files.FAMILY,)}
+FAMILIES: Mapping[str, Family] = {
+    family.name: family for family in (files.FAMILY, documents.FAMILY)
+}
 """Name -> family; those for evolution and those kept out of it (``Family.ood``)."""
 
 

@@ -1,0 +1,287 @@
+"""Questions over a corpus of annual reports whose answers are numbers computed across documents:
+units, currencies, corrections that came later, a register that changes by year."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from engine.domains.terminal.families.documents_solution import SOLUTION
+from engine.domains.terminal.families.words import NAMES, THINGS, sentence
+from engine.domains.terminal.problem import Family, Problem
+
+GRADER = """
+import json
+from pathlib import Path
+
+facts = json.loads(Path("/grader/facts.json").read_text())
+try:
+    given = json.loads(Path("/app/answers.json").read_text())
+except (OSError, ValueError) as error:
+    given = {}
+    print("answers.json can't be read:", error)
+right = 0
+for number, wanted in facts["answers"].items():
+    value = given.get(number) if isinstance(given, dict) else None
+    number_given = isinstance(value, (int, float)) and not isinstance(value, bool)
+    good = number_given and abs(value - wanted) <= 0.06
+    right += good
+    print("question", number + ":", "right" if good else "wrong" if number_given else "no number")
+print(json.dumps({"score": right / len(facts["answers"])}))
+"""
+
+SECTORS = ("mining", "retail", "transport", "energy")
+CURRENCIES = ("EUR", "CHF", "USD", "GBP")
+ASKED = {
+    "total": "the total revenue of all companies of the {sector} sector in {year}, in thousand EUR",
+    "growth": "the growth of the {metric} of {company} from {before} to {year}, in percent",
+    "margin": "the margin of {company} in {year}, in percent",
+    "head": "the revenue per employee of {company} in {year}, in thousand EUR",
+    "best": "the largest margin of any company of the {sector} sector in {year}, in percent",
+    "gap": "how many more employees {company} had at the end of {year} than {other} (negative if "
+    "fewer)",
+}
+METRICS = {"revenue": "revenue", "costs": "costs", "staff": "number of employees"}
+
+
+class Spot(NamedTuple):
+    """Which figure: of a company, of a year, 'revenue', 'costs' or 'staff'."""
+
+    company: str
+    year: int
+    metric: str
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The truth. Money is in thousands of the company's currency, ``rates`` are euros per unit."""
+
+    years: tuple[int, ...]
+    currency: Mapping[str, str]
+    sectors: Mapping[str, tuple[str, int, str]]
+    """company -> its sector, the first year of a later one (0: never), the later one."""
+    figures: Mapping[Spot, int]
+    rates: Mapping[tuple[int, str], float]
+    used: set[Spot] = field(default_factory=set)
+
+    def figure(self, company: str, year: int, metric: str) -> int:
+        spot = Spot(company, year, metric)
+        self.used.add(spot)
+        return self.figures[spot]
+
+    def euros(self, company: str, year: int) -> float:
+        rate = self.rates[year, self.currency[company]]
+        return self.figure(company, year, "revenue") * rate
+
+    def margin(self, company: str, year: int) -> float:
+        revenue = self.figure(company, year, "revenue")
+        return 100 * (revenue - self.figure(company, year, "costs")) / revenue
+
+    def members(self, sector: str, year: int) -> list[str]:
+        return [
+            company
+            for company, (first, since, later) in self.sectors.items()
+            if (later if since and year >= since else first) == sector
+        ]
+
+
+def _corpus(rng: random.Random, difficulty: int) -> Corpus:
+    count, first = 3 + 2 * difficulty, rng.randrange(1990, 2018)
+    years = tuple(range(first, first + 2 + difficulty // 2))
+    names = [f"{name.capitalize()} {thing.capitalize()}" for name in NAMES for thing in THINGS]
+    companies = rng.sample(names, count - 1)
+    companies.append(f"{companies[0]} Holding")
+    known = CURRENCIES[: 1 + min(difficulty, 3)]
+    sectors = {}
+    for number, company in enumerate(companies):
+        moves = difficulty >= 3 and rng.random() < 0.3
+        now, later = SECTORS[number % 2 if difficulty < 3 else number % 4], rng.choice(SECTORS)
+        sectors[company] = (now, rng.choice(years[1:]) if moves else 0, later)
+    figures = {}
+    for company in companies:
+        for year in years:
+            revenue = 10 * rng.randrange(200, 9000)
+            figures[Spot(company, year, "revenue")] = revenue
+            figures[Spot(company, year, "costs")] = revenue * rng.randrange(55, 98) // 1000 * 10
+            figures[Spot(company, year, "staff")] = rng.randrange(12, 900)
+    rates = {
+        (year, currency): 1.0 if currency == "EUR" else rng.randrange(7000, 13000) / 10000
+        for year in years
+        for currency in known
+    }
+    return Corpus(years, {c: rng.choice(known) for c in companies}, sectors, figures, rates)
+
+
+def _question(rng: random.Random, corpus: Corpus, kind: str) -> dict[str, Any]:
+    company, other = rng.sample(sorted(corpus.currency), 2)
+    before, year = sorted(rng.sample(corpus.years, 2))
+    sector = corpus.sectors[company][0]
+    if not corpus.members(sector, year):
+        sector = next(name for name in SECTORS if corpus.members(name, year))
+    metric = rng.choice(sorted(METRICS))
+    known = {"company": company, "other": other, "before": before, "year": year, "sector": sector}
+    return {"kind": kind, "metric": metric, **known}
+
+
+def _answer(corpus: Corpus, asked: Mapping[str, Any]) -> float:
+    company, year, kind = asked["company"], asked["year"], asked["kind"]
+    members = corpus.members(asked["sector"], year)
+    if kind == "total":
+        return sum(corpus.euros(member, year) for member in members)
+    if kind == "best":
+        return max(corpus.margin(member, year) for member in members)
+    if kind == "margin":
+        return corpus.margin(company, year)
+    if kind == "head":
+        return corpus.euros(company, year) / corpus.figure(company, year, "staff")
+    if kind == "gap":
+        theirs = corpus.figure(asked["other"], year, "staff")
+        return corpus.figure(company, year, "staff") - theirs
+    old = corpus.figure(company, asked["before"], asked["metric"])
+    return 100 * (corpus.figure(company, year, asked["metric"]) - old) / old
+
+
+def _money(rng: random.Random, thousands: int, currency: str) -> str:
+    return rng.choice(
+        (
+            f"{thousands:,} thousand {currency}",
+            f"{thousands / 1000:.2f} million {currency}",
+            f"{currency} {thousands * 1000:,}",
+        )
+    )
+
+
+def _shown(rng: random.Random, corpus: Corpus, spot: Spot, value: int) -> str:
+    """A value as the documents write it."""
+    return str(value) if spot.metric == "staff" else _money(rng, value, corpus.currency[spot[0]])
+
+
+def _report(
+    rng: random.Random, corpus: Corpus, company: str, year: int, printed: Mapping[Spot, int]
+) -> str:
+    def show(metric: str, at: int = year) -> str:
+        spot = Spot(company, at, metric)
+        return _shown(rng, corpus, spot, printed[spot])
+
+    expected = _money(rng, 10 * rng.randrange(200, 9000), corpus.currency[company])
+    said = [
+        rng.choice(("Revenue came to {}.", "The year's revenue was {}.")).format(show("revenue")),
+        rng.choice(("Costs amounted to {}.", "We spent {} to earn it.")).format(show("costs")),
+        rng.choice(("At its end {} people were employed.", "It ended with {} on the payroll."))
+        .format(show("staff")),
+        f"For {year + 1} the board expects a revenue of {expected}.",
+        f"{rng.randrange(2, 40)} people joined as trainees.",
+    ]  # fmt: skip
+    if year > corpus.years[0]:
+        said.append(f"A year before, revenue had been {show('revenue', year - 1)}.")
+    body = []
+    for line in said:
+        body += [f"{line} {sentence(rng)}", *(sentence(rng) for _ in range(rng.randrange(3)))]
+    return f"# {company}: annual report {year}\n\n" + "\n\n".join(body) + "\n"
+
+
+def _other(rng: random.Random, corpus: Corpus, spot: Spot) -> int:
+    """A wrong value that looks like the right one."""
+    return (
+        corpus.figures[spot]
+        + 10 * rng.choice((-7, -4, -1, 3, 6, 11))
+        + (150 if spot.metric == "staff" else 0)
+    )
+
+
+def _notices(
+    rng: random.Random, corpus: Corpus, difficulty: int
+) -> tuple[dict[Spot, int], list[str]]:
+    """What the reports print, and the corrections by which it becomes the truth. Figures that the
+    questions need are among the corrected ones."""
+    printed, texts = dict(corpus.figures), []
+    needed = sorted(corpus.used)
+    idle = sorted(set(corpus.figures) - corpus.used)
+    wrong = rng.sample(needed, min(difficulty, len(needed))) + rng.sample(idle, 2)
+    for spot in wrong:
+        printed[spot] = _other(rng, corpus, spot)
+        steps = [corpus.figures[spot]]
+        if difficulty >= 3 and rng.random() < 0.5:
+            steps.insert(0, _other(rng, corpus, spot))
+        for value in steps:
+            texts.append(
+                f"Correction. In the annual report {spot.year} of {spot.company} the "
+                f"{METRICS[spot.metric]} is wrong.\nThe right figure is "
+                f"{_shown(rng, corpus, spot, value)}. {sentence(rng)}\n"
+            )
+    if difficulty >= 4:
+        spot = rng.choice(sorted(set(needed) - set(wrong)) or sorted(set(idle) - set(wrong)))
+        texts.append(
+            f"Correction. In the annual report {spot.year} of {spot.company} the "
+            f"{METRICS[spot.metric]} is wrong.\nThe right figure is "
+            f"{_shown(rng, corpus, spot, _other(rng, corpus, spot))}. {sentence(rng)}\n"
+        )
+        texts.append(
+            f"Withdrawal. The notices on the {METRICS[spot.metric]} in the annual report "
+            f"{spot.year} of {spot.company} are withdrawn: the report stands.\n"
+        )
+    return printed, texts
+
+
+def _files(rng: random.Random, corpus: Corpus, difficulty: int) -> dict[str, bytes]:
+    printed, notices = _notices(rng, corpus, difficulty)
+    files = {
+        f"reports/{company.replace(' ', '-').lower()}-{year}.md": _report(
+            rng, corpus, company, year, printed
+        )
+        for company in corpus.currency
+        for year in corpus.years
+    }
+    for number, text in enumerate(notices, 1):
+        files[f"notices/{number:03d}.txt"] = text
+    last = corpus.years[-1]
+    rows = ["company,sector,from,to"]
+    for company, (sector, since, later) in corpus.sectors.items():
+        rows.append(f"{company},{sector},{corpus.years[0]},{since - 1 if since else last}")
+        if since:
+            rows.append(f"{company},{later},{since},{last}")
+    files["register.csv"] = "\n".join(rows) + "\n"
+    rates = [
+        f"{year},{currency},{rate},{rate * rng.randrange(90, 110) / 100:.4f}"
+        for (year, currency), rate in corpus.rates.items()
+    ]
+    files["rates.csv"] = "\n".join(["year,currency,average,at_year_end", *rates]) + "\n"
+    return {name: text.encode() for name, text in files.items()}
+
+
+INSTRUCTION = """\
+/app holds annual reports (reports/), notices that were published after them in the order of their \
+numbers (notices/), a register of the companies' sectors by year (register.csv) and exchange rates \
+in EUR for one unit of a currency (rates.csv). A figure that a notice corrects is wrong in its \
+report and wherever it is repeated; the latest notice on it counts. Margin is revenue less costs, \
+as a share of revenue. Convert at the average rate of the year.
+
+Work out:
+{questions}
+
+Write answers.json: an object with the question's number as key ("1", "2", ...) and a number, \
+rounded to one decimal, as value."""
+
+
+def make(rng: random.Random, difficulty: int) -> Problem:
+    corpus = _corpus(rng, difficulty)
+    kinds = rng.sample(sorted(ASKED), 1 + difficulty)
+    questions = [_question(rng, corpus, kind) for kind in kinds]
+    answers = {str(n): round(_answer(corpus, q), 1) for n, q in enumerate(questions, 1)}
+    lines = [
+        f"{n}. {ASKED[q['kind']].format(**{**q, 'metric': METRICS[q['metric']]})}"
+        for n, q in enumerate(questions, 1)
+    ]
+    return Problem(
+        instruction=INSTRUCTION.format(questions="\n".join(lines)),
+        files=_files(rng, corpus, difficulty),
+        grader=GRADER,
+        facts={"answers": answers},
+        solution=f"python3 - <<'PY'\nQUESTIONS = {json.dumps(questions)}\n{SOLUTION}PY",
+    )
+
+
+FAMILY = Family("documents", make)
