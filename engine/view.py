@@ -87,8 +87,9 @@ class MemoryView:
 
 
 def find(name: str, entries: Sequence[HarnessSummary]) -> HarnessSummary | None:
-    """The harness that a label, a hash or at least seven characters of one stands for."""
-    wanted = name.strip().lower()
+    """The harness that a label, a branch's name, a hash or at least seven characters of one stands
+    for."""
+    wanted = name.strip().lower().removeprefix("harness/").removeprefix("rejected/")
     exact = [entry for entry in entries if wanted in (entry.label.lower(), entry.oid)]
     alike = [entry for entry in entries if len(wanted) > 6 and entry.oid.startswith(wanted)]
     return next(iter(exact or (alike if len(alike) == 1 else [])), None)

@@ -12,7 +12,7 @@ import pytest
 from engine.editors import NOTES, REPORT
 from engine.editors.sessions import declaration, report
 from engine.editors.sessions.kinship import adopted, nearer
-from engine.view import HarnessSummary
+from engine.view import HarnessSummary, find
 
 Files = Mapping[str, bytes]
 
@@ -152,8 +152,8 @@ def test_links_and_pipes_are_no_declaration(tmp_path: Path) -> None:
     ],
 )
 def test_harnesses_are_named_by_label_or_hash(name: str, label: str | None) -> None:
-    entry = declaration.find(name, ENTRIES)
-    assert (entry and declaration.label(entry)) == label
+    entry = find(name, ENTRIES)
+    assert (entry and entry.label) == label
 
 
 def test_rejected_and_unknown_bases_are_refused() -> None:

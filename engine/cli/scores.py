@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
 
 import click
 
@@ -13,6 +14,26 @@ from engine.domains.attribution.offline import score as score_attribution
 from engine.domains.rbac_sql.offline import score as score_rbac_sql
 from engine.domains.smart_home.offline import score as score_smart_home
 
+P = ParamSpec("P")
+Command = Callable[P, None]
+
+
+def files_options(data: str, predictions: str) -> Callable[[Command[P]], Command[P]]:
+    """``--data`` and ``--predictions``, with what they must hold."""
+    path = click.Path(path_type=Path)
+
+    def with_files(function: Command[P]) -> Command[P]:
+        given = click.option("--predictions", required=True, type=path, help=predictions)(function)
+        return click.option("--data", required=True, type=path, help=data)(given)
+
+    return with_files
+
+
+def skipping_option(function: Command[P]) -> Command[P]:
+    """``--skip-bad-rows``."""
+    text = "Count and list malformed rows, and go on."
+    return click.option("--skip-bad-rows", is_flag=True, help=text)(function)
+
 
 @click.group()
 def score() -> None:
@@ -20,12 +41,9 @@ def score() -> None:
 
 
 @score.command("smart_home")
-@click.option("--data", required=True, type=click.Path(path_type=Path), help="HomeBench's folder.")
-@click.option(
-    "--predictions",
-    required=True,
-    type=click.Path(path_type=Path),
-    help='JSON lines {"id": …, "commands": "{…}"}; a missing id counts as empty.',
+@files_options(
+    "HomeBench's folder.",
+    'JSON lines {"id": …, "commands": "{…}"}; a missing id counts as empty.',
 )
 @click.option(
     "--gold",
@@ -51,21 +69,13 @@ def smart_home(data: Path, predictions: Path, gold: Path | None, as_json: bool) 
 
 
 @score.command("rbac_sql")
-@click.option(
-    "--data",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="Folder with items.jsonl, policies.json and databases/.",
-)
-@click.option(
-    "--predictions",
-    required=True,
-    type=click.Path(path_type=Path),
-    help='JSON lines {"id": …, "access_granted": true, "sql": "…"}; a missing id is unanswered. '
+@files_options(
+    "Folder with items.jsonl, policies.json and databases/.",
+    'JSON lines {"id": …, "access_granted": true, "sql": "…"}; a missing id is unanswered. '
     '"route": "rule" or "llm" in every line gives the rates of rules and model.',
 )
 @click.option("--all", "everything", is_flag=True, help="Items without a checked database too.")
-@click.option("--skip-bad-rows", is_flag=True, help="Count and list malformed rows, and go on.")
+@skipping_option
 @json_option
 def rbac_sql(
     data: Path, predictions: Path, everything: bool, skip_bad_rows: bool, as_json: bool
@@ -76,11 +86,7 @@ def rbac_sql(
     coevo score rbac_sql --data ~/spider_rbac --predictions answers.jsonl --json
     """
     found = score_rbac_sql(data, predictions, everything=everything, skip_bad_rows=skip_bad_rows)
-    for line in found.skipped:
-        click.echo(f"skipped: {line}", err=True)
-    report = found.to_json()
-    if skip_bad_rows:
-        report["skipped"] = len(found.skipped)
+    report = _listed(found.to_json(), found.skipped, skip_bad_rows)
     if as_json:
         print_json(report)
         return
@@ -92,17 +98,9 @@ def rbac_sql(
 
 
 @score.command("attribution")
-@click.option(
-    "--data",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="Folder with Who&When, TracerTraj-Code or both.",
-)
-@click.option(
-    "--predictions",
-    required=True,
-    type=click.Path(path_type=Path),
-    help='JSON lines {"id": "Hand-Crafted/12", "agent": …, "step": 12}; a missing id is wrong.',
+@files_options(
+    "Folder with Who&When, TracerTraj-Code or both.",
+    'JSON lines {"id": "Hand-Crafted/12", "agent": …, "step": 12}; a missing id is wrong.',
 )
 @click.option(
     "--filter",
@@ -111,7 +109,7 @@ def rbac_sql(
     type=click.Choice(FILTERS),
     help="Leave out logs that the paper's training filter drops, and count them.",
 )
-@click.option("--skip-bad-rows", is_flag=True, help="Count and list malformed rows, and go on.")
+@skipping_option
 @json_option
 def attribution(
     data: Path, predictions: Path, filters: tuple[str, ...], skip_bad_rows: bool, as_json: bool
@@ -122,11 +120,7 @@ def attribution(
     coevo score attribution --data ~/who_and_when --predictions answers.jsonl --json
     """
     found = score_attribution(data, predictions, filters=filters, skip_bad_rows=skip_bad_rows)
-    for line in found.skipped:
-        click.echo(f"skipped: {line}", err=True)
-    report = found.to_json()
-    if skip_bad_rows:
-        report["skipped"] = len(found.skipped)
+    report = _listed(found.to_json(), found.skipped, skip_bad_rows)
     if as_json:
         print_json(report)
         return
@@ -134,6 +128,13 @@ def attribution(
         _accuracies(name, figures)
     for name, count in report.get("dropped", {}).items():
         click.echo(f"left out by {name}: {count}")
+
+
+def _listed(report: dict[str, Any], skipped: Sequence[str], skip_bad_rows: bool) -> dict[str, Any]:
+    """The report with the number of malformed rows, which are listed on stderr."""
+    for line in skipped:
+        click.echo(f"skipped: {line}", err=True)
+    return {**report, "skipped": len(skipped)} if skip_bad_rows else report
 
 
 def _accuracies(name: str, figures: dict[str, Any]) -> None:

@@ -13,11 +13,10 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from engine.view import HarnessSummary
+from engine.view import HarnessSummary, find
 
 FILE = "coevo.json"
 _MAX_BYTES = 256 * 2**10
-_SHORTEST_PREFIX = 7
 
 
 class _Part(BaseModel):
@@ -94,30 +93,13 @@ def read(folder: Path) -> Read:
         return Read(None, f"declaration: {FILE} is no JSON ({str(error)[:120]})")
 
 
-def label(entry: HarnessSummary) -> str:
-    """How a harness is called in the archive that editors see."""
-    return f"r{entry.round:03d}-{entry.slot}"
-
-
-def find(name: str, entries: Sequence[HarnessSummary]) -> HarnessSummary | None:
-    """The harness that a label, a hash or a prefix of at least seven characters stands for."""
-    wanted = name.strip().lower().removeprefix("harness/").removeprefix("rejected/")
-    for entry in entries:
-        if wanted in (label(entry).lower(), entry.oid):
-            return entry
-    if len(wanted) < _SHORTEST_PREFIX:
-        return None
-    alike = [entry for entry in entries if entry.oid.startswith(wanted)]
-    return alike[0] if len(alike) == 1 else None
-
-
 def problems(declared: Declaration, entries: Sequence[HarnessSummary]) -> Iterator[str]:
     """Names in it that are no archived harness, or none that may serve so."""
     base = find(declared.base, entries)
     if base is None:
         yield f"base: {declared.base[:80]!r} is no harness of the archive; see INDEX.md"
     elif not base.usable:
-        yield f"base: {label(base)} was rejected and can't be a base"
+        yield f"base: {base.label} was rejected and can't be a base"
     for adopted in declared.adopts:
         if find(adopted.harness, entries) is None:
             yield (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from engine.editors.sessions.declaration import label
 from engine.view import HarnessSummary
 
 FILE = "INDEX.md"
@@ -55,7 +54,7 @@ def line(entry: HarnessSummary, labels: Mapping[str, str]) -> str:
         ", ".join(entry.mechanisms) or "-",
         entry.subject,
     )
-    return f"- {label(entry)}, {entry.oid[:12]}: " + "; ".join(" ".join(p.split()) for p in parts)
+    return f"- {entry.label}, {entry.oid[:12]}: " + "; ".join(" ".join(p.split()) for p in parts)
 
 
 def _figure(value: float | None) -> str:
@@ -63,7 +62,7 @@ def _figure(value: float | None) -> str:
 
 
 def _labels(entries: Sequence[HarnessSummary]) -> dict[str, str]:
-    return {entry.oid: label(entry) for entry in entries}
+    return {entry.oid: entry.label for entry in entries}
 
 
 def _telling(entries: Sequence[HarnessSummary]) -> list[HarnessSummary]:

@@ -34,7 +34,7 @@ def prompt(
     place = Workplace(
         CANDIDATE, f"{ARCHIVE} (see below)", _incumbent(entries), f"`{CHECK}`", line_budget
     )
-    where = _WHERE.format(base=declaration.label(base), example=declaration.EXAMPLE)
+    where = _WHERE.format(base=base.label, example=declaration.EXAMPLE)
     bare = meta_prompt(direction, brief, replace(evidence, text=""), place) + where
     room = context * _BYTES_A_TOKEN // _SHARE - len(bare.encode())
     if room < 1024:
@@ -53,7 +53,7 @@ def repair_prompt(first: str, reasons: Sequence[str], base: HarnessSummary, cont
     room = context * _BYTES_A_TOKEN // _SHARE
     listed = "\n".join(f"- {' '.join(reason.split())[:600]}" for reason in reasons)
     shown = _cut(listed, room // 4, "\n... and more")
-    text = _REPAIR.format(reasons=shown, base=declaration.label(base))
+    text = _REPAIR.format(reasons=shown, base=base.label)
     return text + _cut(first, room - len(text.encode()), "\n... cut here\n")
 
 
@@ -63,7 +63,7 @@ def tokens(text: str) -> int:
 
 
 def _incumbent(entries: Sequence[HarnessSummary]) -> str:
-    held = [declaration.label(entry) for entry in entries if entry.incumbent]
+    held = [entry.label for entry in entries if entry.incumbent]
     return f"{ARCHIVE}/harnesses/{held[0]}" if held else "none in this view"
 
 

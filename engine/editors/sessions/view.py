@@ -24,7 +24,6 @@ from engine.archive.entries import Pair
 from engine.brief import Evidence
 from engine.context import Context
 from engine.editors.sessions import index, rollouts
-from engine.editors.sessions.declaration import label
 from engine.view import ArchiveView, HarnessSummary
 from engine.workspace import write_workspace
 
@@ -58,14 +57,14 @@ def build(context: Context, view: ArchiveView, evidence: Evidence, folder: Path)
 
 def branch(entry: HarnessSummary) -> str:
     """What a harness is called in ``archive.git``."""
-    return f"rejected/{label(entry)}" if entry.rejected else label(entry)
+    return f"rejected/{entry.label}" if entry.rejected else entry.label
 
 
 def start(entries: Sequence[HarnessSummary], hint: str | None) -> HarnessSummary:
     """The harness that a candidate is a copy of when its session begins: the brief's hint where
     that may be a base, else the incumbent's, else the newest that may."""
     usable = [entry for entry in entries if entry.usable]
-    named = [e for e in usable if hint and (e.oid.startswith(hint) or label(e) == hint)]
+    named = [e for e in usable if hint and (e.oid.startswith(hint) or e.label == hint)]
     return next(iter([*named, *(e for e in usable if e.incumbent), *reversed(usable)]))
 
 
@@ -88,7 +87,7 @@ def _harnesses(
     context: Context, view: ArchiveView, entries: Sequence[HarnessSummary], folder: Path
 ) -> None:
     for entry in entries:
-        write_workspace(view.files(entry.oid), folder / "harnesses" / label(entry))
+        write_workspace(view.files(entry.oid), folder / "harnesses" / entry.label)
     branches = {branch(entry): entry.oid for entry in entries}
     context.archive.export(branches, start(entries, None).oid, folder / "archive.git")
 
@@ -106,10 +105,10 @@ def _measured(
         found = own.get(entry.oid, [])
         facts = [_outcome(pair, methods[pair.checkpoint]) for pair in found]
         text = json.dumps(facts, indent=1, ensure_ascii=False) + "\n"
-        (folder / "outcomes" / f"{label(entry)}.json").write_text(text, "utf-8")
+        (folder / "outcomes" / f"{entry.label}.json").write_text(text, "utf-8")
         if found:
             parts = (f"# {p.label}\n\n{rollouts.summary(context, p)}" for p in found)
-            (folder / "rollouts" / f"{label(entry)}.md").write_text("\n".join(parts), "utf-8")
+            (folder / "rollouts" / f"{entry.label}.md").write_text("\n".join(parts), "utf-8")
 
 
 def _outcome(pair: Pair, method: str) -> Mapping[str, Any]:

@@ -12,11 +12,11 @@ from engine.archive import trees
 from engine.archive.drafts import Adoption
 from engine.brief import Brief
 from engine.editors.sessions import declaration, kinship, report
-from engine.editors.sessions.declaration import Declaration, label
+from engine.editors.sessions.declaration import Declaration
 from engine.editors.sessions.room import Room
 from engine.editors.sessions.session import Ended
 from engine.errors import ArchiveError
-from engine.view import HarnessSummary
+from engine.view import HarnessSummary, find
 from kernel import workspace
 
 _MAX_BYTES = 4 * 2**20
@@ -96,7 +96,7 @@ def _declared(
     remarks: tuple[str, ...],
 ) -> Left:
     wrong = list(declaration.problems(declared, known.entries))
-    named = declaration.find(declared.base, known.entries)
+    named = find(declared.base, known.entries)
     base = named if named is not None and named.usable else start
     if base is named:
         wrong += _false_base(files, base, known)
@@ -116,7 +116,7 @@ def _false_base(files: Files, base: HarnessSummary, known: Known) -> Iterator[st
     if found is not None:
         near = next(entry for entry in known.entries if entry.oid == found)
         yield (
-            f"base: the candidate is far from {label(base)} and much nearer to {label(near)}; "
+            f"base: the candidate is far from {base.label} and much nearer to {near.label}; "
             "declare the base that it was developed from"
         )
 
@@ -125,7 +125,7 @@ def _adopts(declared: Declaration, base: HarnessSummary, known: Known) -> tuple[
     """The declared adoptions, each harness once, without the base."""
     made: dict[str, list[str]] = {}
     for adopted in declared.adopts:
-        entry = declaration.find(adopted.harness, known.entries)
+        entry = find(adopted.harness, known.entries)
         if entry is not None and entry.oid != base.oid:
             made.setdefault(entry.oid, []).append(" ".join(adopted.what.split())[:120])
     return tuple(Adoption(oid, "; ".join(what)) for oid, what in made.items())
