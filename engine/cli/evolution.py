@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+import sys
 from typing import Any
 
 import click
@@ -46,7 +47,7 @@ def check_task_command(
         facts = _checked(context_here(run, quiet=True), commit, task, checkpoint)
     except CoevoError as error:
         click.echo(f"error: {' '.join(str(error).split())}", err=True)
-        raise click.exceptions.Exit(_ABORT) from None
+        sys.exit(_ABORT)
     if as_json:
         print_json(facts)
     else:
@@ -56,7 +57,7 @@ def check_task_command(
             f"{facts['end']} after {facts['turns']} turns"
         )
     if facts["passes"] == find_fix:
-        raise click.exceptions.Exit(1)
+        sys.exit(1)
 
 
 def _checked(context: Context, commit: str, task: str, checkpoint: str | None) -> dict[str, Any]:

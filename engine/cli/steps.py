@@ -10,6 +10,8 @@ import click
 from engine.cli.options import print_json
 from engine.self_evolution.history import Step
 
+_LONGEST = 200
+
 
 def print_steps(steps: Sequence[Step], as_json: bool) -> None:
     """``coevo log`` of a run in mode self."""
@@ -44,8 +46,11 @@ def scores(step: Step) -> str:
 
 
 def _outcome(step: Step) -> str:
+    """What came of it, on one line."""
     if not step.iteration:
         return step.why
+    said = step.why
     if step.accepted:
-        return f"{step.subject} [{step.why}]"
-    return step.why
+        repaired = " after repair" if step.repaired else ""
+        said = f"accepted{repaired}: {step.subject}"
+    return said if len(said) <= _LONGEST else said[: _LONGEST - 3] + "..."

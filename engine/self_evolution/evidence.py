@@ -11,14 +11,18 @@ from engine.evaluation.scheduler import Scheduler
 from engine.measurement import evaluate
 from engine.records import Outcome, Rollout
 from engine.self_evolution import draw, places, trials
-from engine.self_evolution.batches import batch_number
 from engine.self_evolution.succession import Head
+from engine.workspace import write_workspace
+
+TRIALS, BASE = "trials", "base"
+"""Below a lineage's folder: what its session finds at places.TRIALS and places.BASE."""
 
 Observed = tuple[Outcome, list[Rollout]]
 
 
 def folder(context: Context, slot: str) -> Path:
-    """Where a lineage's evidence of the round that is being run lies."""
+    """Where a lineage's evidence of the round that is being run lies; it is there once it is
+    whole, or not at all."""
     return _round_folder(context) / slot
 
 
@@ -35,14 +39,24 @@ async def gather(context: Context, scheduler: Scheduler, heads: Sequence[Head]) 
     pairs = [context.archive.pair(head.pair) for head in heads]
     agents = [(pair.harness, pair.checkpoint) for pair in pairs]
     observed = await evaluate(context, scheduler, agents, split, f"heads on {split}")
-    old = draw.anchor_ids(context, batch_number(split) or 0)
     _forget_others(_round_folder(context))
     for head, (_, rollouts) in zip(heads, observed, strict=True):
         place = folder(context, head.slot)
-        trials.lay_out(place, rollouts, old)
-        if shows_previous(context, head):
-            context.dvc.materialise(head.session, place / Path(places.PREVIOUS).name)
+        made = place.with_name(f".{place.name}")
+        for old in (place, made):
+            shutil.rmtree(old, ignore_errors=True)
+        _lay_out(context, made, head, rollouts)
+        made.rename(place)
     return observed
+
+
+def _lay_out(context: Context, made: Path, head: Head, rollouts: Sequence[Rollout]) -> None:
+    old = draw.anchor_ids(context, context.opened().round)
+    trials.lay_out(made / TRIALS, rollouts, old)
+    if shows_previous(context, head):
+        context.dvc.materialise(head.session, made / TRIALS / Path(places.PREVIOUS).name)
+    harness = context.archive.pair(head.pair).harness
+    write_workspace(context.archive.harness(harness).files, made / BASE)
 
 
 def shows_previous(context: Context, head: Head) -> bool:

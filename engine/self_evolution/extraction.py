@@ -1,86 +1,94 @@
-"""Extract (paper eq. 4): what an update session left, read by the host after every process of the
-session is gone.
+"""Extract (paper eq. 4): what an update session left in its workspace, read by the host after every
+process of the session is gone.
 
-The folder was the proposer's to write, so nothing in it is trusted: links are not followed, sizes
-are asked before anything is read, and what can't be a harness is a reason, not an error.
+The workspace comes as a tar archive out of the session's sandbox, where nothing else can be written
+below ``/app``. It was the proposer's to fill, so nothing in it is trusted: it is never unpacked on
+a disk, and what can't be a harness is a reason, not an error.
 """
 
 from __future__ import annotations
 
 import base64
-import os
-from collections.abc import Collection, Mapping
+import io
+import tarfile
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import Any
 
 from engine.archive import trees
 from engine.errors import ArchiveError
-from kernel import workspace
 
 MOST_BYTES = 4 * 2**20
-_MOST_FILES = 2000
+MOST_FILES = 2000
 Files = Mapping[str, bytes]
 
 
 @dataclass(frozen=True)
 class Left:
-    """The workspace as it was left, and why it is no harness whatever the checks say of it.
-    ``files`` is None where it can't be read."""
+    """The workspace as it was left; ``files`` is None where it is no harness whatever the checks
+    would say of it, and ``reason`` says why."""
 
     files: Files | None
-    reasons: tuple[str, ...] = ()
+    reason: str = ""
 
     def to_json(self) -> Mapping[str, Any]:
         """For a trajectory's answer; ``from_json`` reads it."""
         files = self.files
         packed = None if files is None else {n: _packed(data) for n, data in files.items()}
-        return {"files": packed, "reasons": list(self.reasons)}
+        return {"files": packed, "reason": self.reason}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Left:
         packed = value["files"]
         files = None if packed is None else {n: base64.b64decode(t) for n, t in packed.items()}
-        return cls(files, tuple(value["reasons"]))
+        return cls(files, value["reason"])
 
 
-def extract(app: Path, name: str, given: Collection[str]) -> Left:
-    """The folder ``name`` below ``app``; ``given`` are the other entries that belong there."""
-    stray = sorted(entry.name for entry in os.scandir(app) if entry.name not in {name, *given})
-    reasons: tuple[str, ...] = ()
-    if stray:
-        shown = ", ".join(map(ascii, stray[:8])) + (" ..." if len(stray) > 8 else "")
-        reasons = (f"path: changed outside {name}: {shown}; use /tmp for scratch files",)
+def extract(archive: bytes) -> Left:
+    """The files of a workspace that was packed as a tar archive."""
     try:
-        return Left(_read(app / name), reasons)
-    except (ValueError, ArchiveError, OSError) as error:
-        return Left(None, (*reasons, f"path: {name}: {error}"))
+        files = read_archive(archive)
+        trees.check_paths(files, "the workspace")
+    except (ValueError, ArchiveError, tarfile.TarError) as error:
+        return Left(None, f"path: {error}")
+    return Left(files)
 
 
-def _read(folder: Path) -> Files:
-    if folder.is_symlink():
-        raise ValueError("it was replaced by a link")
-    sizes = [entry.stat(follow_symlinks=False).st_size for entry in _walk(folder)]
-    if len(sizes) > _MOST_FILES or sum(sizes) > MOST_BYTES:
-        raise ValueError(
-            f"{len(sizes)} files of {sum(sizes)} bytes; at most {_MOST_FILES} of {MOST_BYTES}"
-        )
-    files = workspace.read(folder)
-    trees.check_paths(files, "the workspace")
+def read_archive(archive: bytes) -> dict[str, bytes]:
+    """Regular files by path, byte code and git folders left out. Raises ValueError for links,
+    special files, paths that lead out, and for more than a workspace may hold."""
+    files: dict[str, bytes] = {}
+    total = 0
+    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as tar:
+        for member in tar:
+            path = PurePosixPath(member.name)
+            if member.isdir() or {"__pycache__", ".git"} & set(path.parts):
+                continue
+            if not member.isreg():
+                raise ValueError(f"{member.name!r} is a link or special file")
+            if path.is_absolute() or ".." in path.parts:
+                raise ValueError(f"{member.name!r} leads out of the workspace")
+            total += member.size
+            if total > MOST_BYTES or len(files) >= MOST_FILES:
+                raise ValueError(
+                    f"the workspace holds more than {MOST_FILES} files or {MOST_BYTES} bytes"
+                )
+            content = tar.extractfile(member)
+            assert content is not None  # a regular file has content
+            files[str(path)] = content.read()
     return files
 
 
-def _walk(folder: Path) -> list[os.DirEntry[str]]:
-    """Every file below, links not followed, one more than may be at most."""
-    found: list[os.DirEntry[str]] = []
-    todo = [folder]
-    while todo and len(found) <= _MOST_FILES:
-        for entry in os.scandir(todo.pop()):
-            if not entry.is_dir(follow_symlinks=False):
-                found.append(entry)
-            elif entry.name != "__pycache__":
-                todo.append(Path(entry.path))
-    return found
+def pack(files: Files) -> bytes:
+    """A workspace as the tar archive that a session starts with."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as tar:
+        for name, data in sorted(files.items()):
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(data), 0o644
+            tar.addfile(entry, io.BytesIO(data))
+    return made.getvalue()
 
 
 def _packed(data: bytes) -> str:

@@ -30,7 +30,7 @@ async def run(context: Context) -> Inherited:
             for head in heads(context)
         ]
         # Heads that are the same harness are one pair, run once, under the first one's name.
-        names = {c.harness: f"r{number:03d}-{c.slot}" for c in reversed(chosen)}
+        names = {c.harness: f"r{number:03d}-{c.slot}-a" for c in reversed(chosen)}
         agents = {names[c.harness]: (c.harness, c.checkpoint) for c in chosen}
         pairs = await measure(context, scheduler, number, agents, f"heads on {split}")
         cost = scheduler.cost

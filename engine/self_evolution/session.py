@@ -20,7 +20,8 @@ from engine.domains import Task
 from engine.evaluation.keys import Setting, digest
 from engine.evaluation.scheduler import Scheduler
 from engine.leaks import Forbidden
-from engine.self_evolution import draw, evidence, trials
+from engine.params import LimitParams
+from engine.self_evolution import draw, evidence, places, trials
 from engine.self_evolution.curate import input_tokens
 from engine.self_evolution.extraction import Files, Left
 from engine.self_evolution.kernel_copy import kernel_folder
@@ -28,7 +29,11 @@ from engine.self_evolution.succession import Head
 from engine.self_evolution.update import repair_task
 from engine.self_evolution.world import UpdateWorld
 from kernel.host import WorkerPool
+from kernel.shell import ShellLimits
 from kernel.trajectory import Trajectory
+
+_OUTPUT_BYTES, _MESSAGE_BYTES = 32 * 2**20, 256 * 2**20
+"""Of a session: reading whole records takes as much as any careless command prints."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,8 @@ class Proposer:
         self._forbidden = Forbidden.of_tasks(context.domain, tasks["train"], tasks["validation"])
         self._practice = _practice(context, tasks["train"][0])
         limits = context.params.evolution.session.limits(context.domain.turn_limit)
-        self._setting: Setting = replace(context.setting("update"), limits=limits)
+        roomy = replace(limits, output_bytes=_OUTPUT_BYTES, message_bytes=_MESSAGE_BYTES)
+        self._setting: Setting = replace(context.setting("update"), limits=roomy)
 
     async def propose(self, brief: Brief, head: Head) -> Proposal:
         """The update session, then repairs while the checks fail."""
@@ -103,27 +109,26 @@ class Proposer:
             ]
         )
         trajectory = await self._scheduler.session(
-            agent, text, lambda: self._world(head, base, start), self._setting, key, seed
+            agent, text, lambda: self._world(head, start), self._setting, key, seed
         )
+        assert trajectory.answer is not None  # its world settles, however it ends
         left = Left.from_json(trajectory.answer["workspace"])
         files = start if left.files is None else left.files
         return Attempt(text, trajectory, files, await self._check(left, trajectory, base))
 
-    def _world(self, head: Head, base: Files, start: Files) -> UpdateWorld:
-        context = self._context
-        return UpdateWorld(
-            context.root / ".coevo" / "updating",
-            workspace=start,
-            base=base,
-            trials=evidence.folder(context, head.slot),
-            kernel=kernel_folder(context.root),
-            limits=context.params.evolution.session,
-        )
+    def _world(self, head: Head, start: Files) -> UpdateWorld:
+        folder = evidence.folder(self._context, head.slot)
+        mounts = {
+            places.KERNEL: kernel_folder(self._context.root),
+            places.BASE: folder / evidence.BASE,
+            places.TRIALS: folder / evidence.TRIALS,
+        }
+        return UpdateWorld(start, mounts, _shell_limits(self._context.params.evolution.session))
 
     async def _check(self, left: Left, trajectory: Trajectory, base: Files) -> CheckResult:
         """G_t: what the extraction found, then the same checks as any offspring's."""
         if left.files is None:
-            return CheckResult(left.reasons)
+            return CheckResult((left.reason,))
         result = await check(
             left.files,
             base,
@@ -134,11 +139,21 @@ class Proposer:
             duplicate_of=None,
             pool=self._pool,
         )
-        reasons = (*left.reasons, *result.reasons)
+        reasons = result.reasons
         if reasons and trajectory.end != "answered":
             said = f": {trajectory.error.strip().splitlines()[-1]}" if trajectory.error else ""
             reasons = (*reasons, f"session: it ended in {trajectory.end}{said}")
         return replace(result, reasons=reasons)
+
+
+def _shell_limits(params: LimitParams) -> ShellLimits:
+    return ShellLimits(
+        command_s=params.wall_s,
+        cpu_s=params.cpu_s,
+        memory_bytes=params.memory_mb * 2**20,
+        processes=params.processes,
+        folder_bytes=params.tmp_mb * 2**20,
+    )
 
 
 def _practice(context: Context, sample: Task) -> Task:

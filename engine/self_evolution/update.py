@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.domains.terminal.honesty import HONESTY
 from engine.self_evolution import places
 
-HONESTY = ""
 _TASK = """\
 Improve the agent harness that you are running on. What counts is how well it does on tasks it has \
 never met: some will be of the kinds recorded here, others of kinds that appear nowhere in the \

@@ -1,0 +1,82 @@
+"""Run repositories in which a harness evolves itself, and what the scripted proposer does there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import scripted
+from runs import RunRepository
+
+from engine.observer import Silent
+from engine.round import STAGES, run_stage
+
+HARNESS = "/app/harness_workspace/harness.py"
+NOTES = "/app/harness_workspace/evolve_notes.md"
+STAGE_ONE = {"per_family": 1, "iterations": 5, "budget": [500, 100]}
+STAGE_TWO = {
+    "families": ["dialogue"], "per_family": 2, "anchors": 2, "iterations": 2, "budget": [200, 100],
+}  # fmt: skip
+
+TRUNCATE = (
+    f"python3 - <<'END'\nimport pathlib\np = pathlib.Path('{HARNESS}')\n"
+    "old = '    return \"\\\\n\".join(part for part in parts if part)'\n"
+    "new = '    text = \"\\\\n\".join(part for part in parts if part)\\n'\n"
+    "new += '    if len(text) <= 4000:\\n        return text\\n'\n"
+    "new += '    return text[:2000] + \"\\\\n[cut]\\\\n\" + text[-2000:]'\n"
+    "text = p.read_text()\nassert old in text\np.write_text(text.replace(old, new))\nEND"
+)
+"""Output truncation, as an edit of the seed harness."""
+
+
+def note(text: str) -> str:
+    return f"printf '%s\\n' '- {text}' >> {NOTES}"
+
+
+def comment(text: str, times: int = 1) -> str:
+    return f"for i in $(seq {times}); do echo '# {text}' >> {HARNESS}; done"
+
+
+def rule(*match: str, do: Sequence[str], without: Sequence[str] = ()) -> Mapping[str, Any]:
+    return {"match": list(match), "without": list(without), "commands": list(do)}
+
+
+def evolving_run(
+    base: Path, rules: Sequence[Mapping[str, Any]] = (), **params: Any
+) -> RunRepository:
+    """Before round 0: the two-stage schedule with one task a family and batch."""
+    base.mkdir(parents=True, exist_ok=True)
+    checkpoint = scripted.write_checkpoint(base / "frozen", 0.5, mark="frozen")
+    proposer = base / "rules.json"
+    proposer.write_text(json.dumps(list(rules)))
+    run = RunRepository(
+        base / "base",
+        domain="evolving:DOMAIN",
+        data=None,
+        mode="self",
+        rounds=7,
+        splits={"train": 40, "validation": 4, "test": 4},
+        model={"seed": str(checkpoint)},
+        inheritance={"preliminary": 2},
+        evolution={"stages": [STAGE_ONE, STAGE_TWO], "repairs": 1},
+    )
+    serving = {
+        "backend": "evolving:EvolvingServer",
+        "concurrency": 4,
+        "options": {"log": str(run.log), "proposer": str(proposer)},
+    }
+    run.set_params(serving=serving)
+    run.set_params(**params)
+    secret = run.folder / ".coevo" / "secret"
+    secret.parent.mkdir(exist_ok=True)
+    secret.write_bytes(bytes(range(32)))
+    return run
+
+
+def iterate(run: RunRepository, rounds: int = 1) -> None:
+    """Rounds in this process: as `dvc repro`, without its seconds of start-up for each stage."""
+    for _ in range(rounds):
+        for stage in STAGES:
+            run_stage(run.folder, stage, Silent())
