@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from engine.records import Opened, Outcome, adapter, from_bytes, read
 from engine.self_evolution import draw
 from engine.self_evolution.batches import batch_name
 from engine.serving import server as make_server
+from kernel.contract import Limits
 
 SPLITS_FILE = "splits.json"
 FIRST_ROUND = "r000"
@@ -135,11 +136,16 @@ class Context:
         return Setting(
             split=split,
             sampling=(sampling or self.params.sampling).sampling(),
-            limits=self.params.limits.limits(self.domain.turn_limit),
+            limits=self.limits(),
             backend=make_server(self.params.serving, self.root / ".coevo").fingerprint,
             domain=self.domain.name,
             kernel=kernel.digest(),
         )
+
+    def limits(self) -> Limits:
+        """What a rollout may use: params.yaml's limits, the rest as the domain has it."""
+        own: Mapping[str, int] = getattr(self.domain, "limits", {})
+        return replace(self.params.limits.limits(self.domain.turn_limit), **own)
 
     def agent(self, harness: str, checkpoint: str) -> Agent:
         """The pair, its weights on this disk and verified."""

@@ -194,8 +194,9 @@ class Limits:
 
     ``wall_s`` is the harness's own time: waiting for the model's replies isn't counted, so that a
     busy endpoint is charged to nobody. ``cpu_s`` and ``memory_bytes`` hold for all processes of
-    the rollout together, ``message_bytes`` for one message to the host and for all that a record
-    keeps of them (the model's replies aside), ``output_bytes`` for one observation.
+    the rollout together, ``message_bytes`` for one message to the host, ``output_bytes`` for one
+    observation, ``record_bytes`` for all that a record keeps of both (the model's replies aside;
+    of a long text its beginning and its end).
     """
 
     turns: int = 20
@@ -206,4 +207,5 @@ class Limits:
     processes: int = 32
     message_bytes: int = 2**20
     output_bytes: int = 256 * 2**10
+    record_bytes: int = 2**20
     extra: Mapping[str, Any] = field(default_factory=dict)

@@ -26,6 +26,7 @@ from kernel.contract import (
 from kernel.trajectory import Event, Requests, Trajectory
 
 _ERROR_CHARS = 2000
+_TEXT_CHARS = 2**18  # no default observation is longer
 _MAX_OPEN = 64  # requests of one rollout at the same time
 
 
@@ -210,8 +211,9 @@ class Episode:
 
     def _keep(self, event: Event) -> None:
         """Record what the harness said and saw; it can't fill memory and journal with it."""
+        event = _shortened(event)
         self._stored += len(json.dumps(event))
-        if self._stored > self.limits.message_bytes:
+        if self._stored > self.limits.record_bytes:
             raise _Fault(f"a record of {self._stored} bytes in all")
         self._events.append(event)
 
@@ -251,6 +253,19 @@ class Episode:
             }
             return known.get(code, "harness_error")
         return "no_answer" if self.world.rules.wants_answer else "answered"
+
+
+def _shortened(value: Any) -> Any:
+    """A JSON value whose long texts are without their middle."""
+    if isinstance(value, str):
+        cut = len(value) - _TEXT_CHARS
+        if cut <= 0:
+            return value
+        half = _TEXT_CHARS // 2
+        return f"{value[:half]}\n[the record leaves out {cut} characters]\n{value[-half:]}"
+    if isinstance(value, dict):
+        return {key: _shortened(each) for key, each in value.items()}
+    return [_shortened(each) for each in value] if isinstance(value, list) else value
 
 
 def _typed(frame: wire.Frame, key: str, kind: type) -> Any:

@@ -73,7 +73,11 @@ class Splits(Protocol):
 
 
 class Domain(Protocol):
-    """One task domain: tasks, world, verifier, metrics, objective, contract, seed harness."""
+    """One task domain: tasks, world, verifier, metrics, objective, contract, seed harness.
+
+    One whose worlds need other limits than the default also has ``limits``: a field of
+    ``kernel.contract.Limits`` that params.yaml doesn't set -> its value.
+    """
 
     name: str
     turn_limit: int
@@ -88,6 +92,7 @@ class Domain(Protocol):
 
         A domain that can leave malformed rows out also takes ``skip_bad_rows: bool = False``; the
         splits it returns then have ``skipped``, one line for each row with what is wrong where.
+        One whose filters drop sound rows lists them in ``left_out``.
         """
         ...
 

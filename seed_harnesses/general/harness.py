@@ -1,8 +1,8 @@
-"""The smallest complete agent: one shell tool, and a loop until the model has nothing to run."""
+"""The smallest complete agent: the tools there are, and a loop until the model has nothing to run."""
 
 PROMPT = """\
 You work on your own inside a Linux container.
-Look around and do the task with the bash tool.
+Look around and do the task with the tools you have.
 Solve it yourself: don't look the answer up on the internet or take any other shortcut to it.
 When you are done, answer with a closing message that calls no tool."""
 
@@ -27,9 +27,9 @@ def render(result):
 
 
 async def observe(call, world):
-    if call.name != "bash":
-        return f"unknown tool: {call.name}"
-    return render(await world.exec(str(call.arguments.get("command", ""))))
+    if call.name == "bash":
+        return render(await world.exec(str(call.arguments.get("command", ""))))
+    return await world.call(call.name, call.arguments)
 
 
 async def run(instruction, model, world):
@@ -37,8 +37,9 @@ async def run(instruction, model, world):
         {"role": "system", "content": PROMPT},
         {"role": "user", "content": instruction},
     ]
+    tools = world.tools or [BASH]
     while True:
-        reply = await model.chat(messages, tools=[BASH])
+        reply = await model.chat(messages, tools=tools)
         messages.append(reply.message)
         if not reply.tool_calls:
             return

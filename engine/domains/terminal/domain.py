@@ -26,7 +26,11 @@ class Terminal:
 
     name = "terminal"
     turn_limit = 60
-    limits: Mapping[str, int] = {"output_bytes": 32 * 2**20, "message_bytes": 256 * 2**20}
+    limits: Mapping[str, int] = {
+        "output_bytes": 32 * 2**20,
+        "message_bytes": 128 * 2**20,
+        "record_bytes": 16 * 2**20,
+    }
     """A careless command's whole output reaches the harness: keeping it short is its business."""
     entry_points: Mapping[str, tuple[str, ...]] = {}
     seed_harness = Path(__file__).resolve().parents[3] / "seed_harnesses" / "general"
