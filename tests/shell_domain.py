@@ -27,18 +27,23 @@ def bash(command: str, id_: str = "c0") -> RawToolCall:
 
 
 class ShellWorld:
-    """``echo X > answer.txt``, ``cat PATH`` and ``seq`` (which prints a lot)."""
+    """``echo X > answer.txt``, ``cat PATH`` and ``seq`` (which prints a lot); a tool ``note``."""
 
     def __init__(self, gold: str, family: str) -> None:
         self.public: dict[str, Any] = {"family": family}
-        tool = {"type": "function", "function": {"name": "bash", "parameters": {}}}
+        text = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+        parameters: dict[str, Any] = {"bash": {}, "note": text}
+        tools = tuple(
+            {"type": "function", "function": {"name": name, "parameters": schema}}
+            for name, schema in parameters.items()
+        )
         self.rules = InterfaceRules(
-            tools=(tool,), calls_per_turn=None, text_turns=True, wants_answer=False
+            tools=tools, calls_per_turn=None, text_turns=True, wants_answer=False
         )
         self._gold, self._written = gold, ""
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        return f"error: no tool {name}"
+        return f"noted: {arguments['text']}" if name == "note" else f"error: no tool {name}"
 
     async def exec(self, command: str) -> ExecResult:
         if found := re.fullmatch(r"echo (\S+) > answer\.txt", command):

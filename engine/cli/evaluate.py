@@ -17,6 +17,7 @@ from engine.self_evolution.evaluation import (
     usual_versions,
 )
 from engine.self_evolution.table import tables
+from engine.solvers.agents import AGENTS
 
 
 @click.command()
@@ -35,6 +36,14 @@ from engine.self_evolution.table import tables
     type=click.Choice(["test", "validation"]),
     help="test has the held-out tasks and, where a domain has them, the out-of-distribution ones.",
 )
+@click.option(
+    "--agent",
+    "agents",
+    multiple=True,
+    type=click.Choice(tuple(AGENTS)),
+    help="An outside coding agent beside the versions, on the same tasks: Codex CLI, or the "
+    "command of editors.command. It asks the model of llm.* in a sandbox.",
+)
 @click.option("--markdown", is_flag=True, help="Print the tables as Markdown.")
 @run_option
 @json_option
@@ -42,6 +51,7 @@ def evaluate(
     commits: tuple[str, ...],
     repeats: int,
     split: str,
+    agents: tuple[str, ...],
     markdown: bool,
     run: str | None,
     as_json: bool,
@@ -54,12 +64,13 @@ def evaluate(
 
     \b
     coevo evaluate --repeats 3
-    coevo evaluate r000-seed evo/evolution --repeats 2 --markdown
+    coevo evaluate r000-seed evo/evolution --repeats 2 --agent codex --markdown
     """
     context = context_here(run, quiet=as_json)
     require_started(context)
     with context.archive.lock():
         versions = [_version(context, text) for text in commits] or usual_versions(context)
+        versions += [Version(agent, versions[0].pair, agent) for agent in agents]
         done = asyncio.run(evaluate_versions(context, versions, split, repeats))
     if as_json:
         print_json(facts(context, done, split))

@@ -96,7 +96,7 @@ class Scheduler:
             with self._observer.bar(title, len(todo)) as bar:
                 for part in _grouped(todo, lambda i: jobs[i].agent.weights):
                     work = [self._fresh(jobs[i], keys[i], setting, bar) for i in part]
-                    for i, done in zip(part, await _together(work), strict=True):
+                    for i, done in zip(part, await together(work), strict=True):
                         found[i] = done
         self.cost += Cost(seconds=time.monotonic() - start)
         return [await self._rollout(job.task, found[i]) for i, job in enumerate(jobs)]
@@ -121,7 +121,7 @@ class Scheduler:
                 bar.advance(note=f"{taken} accepted")
                 return rollouts
 
-            sampled = await _together([sample(task) for task in tasks])
+            sampled = await together([sample(task) for task in tasks])
         self.cost += Cost(seconds=time.monotonic() - start)
         return sampled
 
@@ -142,7 +142,7 @@ class Scheduler:
             return known[key]
         await self._start()
         work = partial(self._rolled, agent, instruction, world, setting, seed)
-        [trajectory] = await _together([self._kept(key, work, None)])
+        [trajectory] = await together([self._kept(key, work, None)])
         return trajectory
 
     async def _one(self, job: Job, setting: Setting) -> Rollout:
@@ -243,7 +243,7 @@ class Scheduler:
             ) from None
 
 
-async def _together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+async def together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """Await all; the first failure cancels the rest and is raised as the boundary's error."""
     try:
         async with asyncio.TaskGroup() as group:

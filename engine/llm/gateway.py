@@ -79,7 +79,7 @@ class Door:
             return _Refusing() if crowded else protocol()
 
         self._server = await asyncio.get_running_loop().create_server(
-            accept, sock=_listening(self.socket)
+            accept, sock=listening(self.socket)
         )
 
     async def close(self) -> None:
@@ -194,7 +194,7 @@ class _Refusing(asyncio.Protocol):
         transport.close()
 
 
-def _listening(path: Path) -> socket.socket:
+def listening(path: Path) -> socket.socket:
     """A bound unix socket. The address goes through an open folder, for a path may be longer than
     the 107 bytes that an address can have. Any user of the sandbox may connect; the folder keeps
     others out."""

@@ -20,6 +20,7 @@ from engine.measurement import as_json, keep_rollouts, todays_setting
 from engine.records import Outcome, Rollout
 from engine.self_evolution.history import python_lines
 from engine.self_evolution.report import Report, gain, report
+from engine.solvers.solving import solve
 from engine.statistics import Average
 from engine.testing import opened
 
@@ -101,6 +102,9 @@ async def _rollouts(context: Context, versions: Sequence[Version], split: str) -
     done = []
     async with context.scheduler() as scheduler:
         for version in versions:
+            if version.agent:
+                done.append(_Run(*await solve(context, version.agent, split, tasks)))
+                continue
             pair = context.archive.pair(version.pair)
             agent = context.agent(pair.harness, pair.checkpoint)
             jobs = [Job(agent, t, e) for t in tasks for e in range(context.params.executions)]
