@@ -16,7 +16,7 @@ from engine.context import Context
 from engine.domains import Task
 from engine.near import THRESHOLD, incomparable, near_duplicates
 from engine.overlap import KINDS, overlaps, repeats
-from engine.splits import Made
+from engine.splits import FrozenSplits, Made
 
 EXAMPLES = 5
 CLOSED = "test"
@@ -46,8 +46,9 @@ class Shared:
 
 @dataclass(frozen=True)
 class DataReport:
-    """``frozen`` says that round 0 has frozen the splits; ``skipped`` counts the malformed rows
-    left out, ``skipped_rows`` lists them where the splits were made just now."""
+    """``frozen`` says that round 0 has frozen the splits; ``skipped`` counts the malformed rows,
+    ``left_out`` the sound ones that the domain's filters dropped, ``…_rows`` list them where the
+    splits were made just now."""
 
     domain: str
     source: str
@@ -58,6 +59,8 @@ class DataReport:
     near_threshold: float
     skipped: int
     skipped_rows: Sequence[str]
+    left_out: int
+    left_out_rows: Sequence[str]
 
     @property
     def disjoint(self) -> bool:
@@ -79,24 +82,25 @@ def check(context: Context) -> DataReport:
             name: splits.load(context.root, context.params.run, name, frozen, context.dvc).tasks
             for name in splits.NAMES
         }
-    made = Made(parts, frozen.source)
-    return report(context.domain.name, made, frozen=True, skipped=frozen.skipped)
+    return report(context.domain.name, Made(parts, frozen.source), frozen)
 
 
-def report(domain: str, made: Made, *, frozen: bool = False, skipped: int = 0) -> DataReport:
-    """The report on some splits."""
+def report(domain: str, made: Made, frozen: FrozenSplits | None = None) -> DataReport:
+    """The report on some splits; ``frozen`` is what round 0 recorded of them."""
     exact = [(each.kind, each.splits, each.first, each.second) for each in overlaps(made.parts)]
     near = [("near", each.splits, each.first, each.second) for each in near_duplicates(made.parts)]
     return DataReport(
         domain=domain,
         source=made.source,
-        frozen=frozen,
+        frozen=frozen is not None,
         splits={name: _facts(tasks) for name, tasks in made.parts.items()},
         overlaps=_shared(exact),
         near=_shared(near),
         near_threshold=THRESHOLD,
-        skipped=skipped or len(made.skipped),
+        skipped=frozen.skipped if frozen else len(made.skipped),
         skipped_rows=tuple(made.skipped),
+        left_out=frozen.left_out if frozen else len(made.left_out),
+        left_out_rows=tuple(made.left_out),
     )
 
 

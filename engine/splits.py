@@ -36,21 +36,24 @@ class FrozenSplit:
 
 @dataclass(frozen=True)
 class FrozenSplits:
-    """What round 0 records of the splits, and how many malformed rows were left out of them."""
+    """What round 0 records of the splits, how many malformed rows are missing in them and how many
+    sound ones the domain's filters left out."""
 
     splits: Mapping[str, FrozenSplit]
     source: str
     skipped: int = 0
+    left_out: int = 0
 
 
 @dataclass(frozen=True)
 class Made:
     """Splits that aren't frozen yet, where they come from (``generated`` or a folder), and a line
-    for each malformed row left out of them."""
+    for each malformed row (``skipped``) and each that a filter dropped (``left_out``)."""
 
     parts: Mapping[str, Sequence[Task]]
     source: str
     skipped: Sequence[str] = ()
+    left_out: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,8 @@ def make(root: Path, params: Params, domain: Domain) -> Made:
         source = "generated"
         splits = domain.generate(secret(root).hex(), params.seed, sizes)
     parts = {name: list(getattr(splits, name)) for name in NAMES}
-    return Made(parts, source, tuple(getattr(splits, "skipped", ())))
+    missing = (tuple(getattr(splits, name, ())) for name in ("skipped", "left_out"))
+    return Made(parts, source, *missing)
 
 
 def _skipping(domain: Domain) -> Mapping[str, bool]:
@@ -116,7 +120,7 @@ def freeze(root: Path, params: Params, made: Made, dvc: DvcStore) -> FrozenSplit
         frozen[name] = FrozenSplit(
             dvc.add(path), hashlib.sha256(data.encode()).hexdigest(), len(tasks)
         )
-    return FrozenSplits(frozen, made.source, len(made.skipped))
+    return FrozenSplits(frozen, made.source, len(made.skipped), len(made.left_out))
 
 
 def split_path(root: Path, run: str, name: str) -> Path:

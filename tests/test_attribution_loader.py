@@ -251,11 +251,12 @@ def test_tests_come_from_who_and_when_and_the_rest_from_tracertraj(tmp_path) -> 
     assert {task.strata["source"] for task in made.test} == {"Hand-Crafted", "Algorithm-Generated"}
     learnt = [*made.train, *made.validation]
     assert {task.id for task in learnt} == {f"Code_{n}_I" for n in range(9)}
-    assert [line.partition(":")[0] for line in made.skipped] == ["Code_9_I"]
+    assert [line.partition(":")[0] for line in made.left_out] == ["Code_9_I"]
+    assert not made.skipped, "it is a sound row"
     assert DOMAIN.load(data, 3, {"train": 5, "validation": 4, "test": 6}) == made
     assert DOMAIN.load(data, 4, {"train": 5, "validation": 4, "test": 6}).train != made.train
     everything = Attribution(filters=()).load(data, 3, {"train": 10})
-    assert len(everything.train) == 10 and not everything.skipped
+    assert len(everything.train) == 10 and not everything.left_out
     with pytest.raises(DataError, match="validation: 10 tasks asked, 9 there are"):
         DOMAIN.load(data, 3, {"validation": 10})
 

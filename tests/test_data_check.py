@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
+from attribution_data import folder as logs
+from attribution_data import hand, tracer
 from runs import RunRepository
 from smart_home_data import REAL, folder, needs_real, row, rows_of, write_rows
 
@@ -19,7 +21,7 @@ from engine.domains.smart_home import DOMAIN
 from engine.errors import ArchiveLocked, ConfigError, DataError
 from engine.observer import Silent
 from engine.params import load, parse
-from engine.splits import Made, make
+from engine.splits import FrozenSplits, Made, make
 
 ON = "''' ding_room.light.turn_on()'''"
 SIZES = {"train": 1, "validation": 2, "test": 1}
@@ -35,7 +37,7 @@ def test_a_report_counts_strata_repeats_and_what_is_shared() -> None:
         "validation": [task("d", "ONE!"), task("e", "three", group="g")],
         "test": [task("f", "one"), task("g", "four", group="g")],
     }
-    found = report("some", Made(parts, "generated", ["f.jsonl:3: bad"]))
+    found = report("some", Made(parts, "generated", ["f.jsonl:3: bad"], ["a: x", "b: y"]))
     assert found.splits["train"].tasks == 3
     assert found.splits["train"].strata == {"kind": {"x": 2, "y": 1}}
     assert found.splits["train"].repeats == {"id": 0, "content": 1, "group": 0}
@@ -46,6 +48,10 @@ def test_a_report_counts_strata_repeats_and_what_is_shared() -> None:
         Shared("group", ("train", "test"), 1, [("c",)]),
     ]
     assert not found.disjoint and found.skipped == 1
+    assert (found.left_out, found.left_out_rows) == (2, ("a: x", "b: y"))
+    kept = report("some", Made(parts, "here"), FrozenSplits({}, "here", skipped=3, left_out=4))
+    assert kept.frozen and (kept.skipped, kept.left_out) == (3, 4)
+    assert not kept.skipped_rows and not kept.left_out_rows
 
 
 def test_near_duplicates_are_a_warning_and_examples_are_few() -> None:
@@ -198,13 +204,30 @@ def test_a_round_says_which_rows_it_leaves_out(fresh: RunRepository, tmp_path: P
     assert where in run.fails("coevo", "stage", "open", code=3)
     checked = json.loads(run.ok("coevo", "data", "check", "--skip-bad-rows", "--json"))
     assert checked["skipped"] == 1 and where in checked["skipped_rows"][0]
-    assert "1 malformed rows are left out" in run.ok("coevo", "data", "check", "--skip-bad-rows")
+    assert "1 malformed rows are skipped" in run.ok("coevo", "data", "check", "--skip-bad-rows")
     run.set_params(skip_bad_rows=True)
     done = run.run("coevo", "stage", "open")
     assert done.returncode == 0, done.stderr
-    assert "1 malformed rows are left out" in done.stderr and where in done.stderr
+    assert "1 malformed rows are skipped" in done.stderr and where in done.stderr
     after = json.loads(run.ok("coevo", "data", "check", "--json"))
     assert after["frozen"] and after["skipped"] == 1 and after["skipped_rows"] == []
+
+
+def test_malformed_rows_and_filtered_ones_are_told_apart(
+    fresh: RunRepository, tmp_path: Path
+) -> None:
+    run = fresh.copied(tmp_path / "base")
+    rows = [tracer(n) for n in range(30)]
+    rows += [tracer(30, mistake_agent="Engineer"), tracer(31, mistake_step="none")]
+    data = logs(run.base / "logs", hands={n: hand(n) for n in range(12)}, tracers=rows)
+    sizes = {"train": 16, "validation": 12, "test": 10}
+    run.set_params(domain="attribution", data=str(data), splits=sizes, skip_bad_rows=True)
+    said = run.ok("coevo", "data", "check")
+    assert "1 malformed rows are skipped\n" in said and "mistake_step: expected" in said
+    assert "1 rows are left out by the domain's filters\n  Code_30_I: left out by con" in said
+    facts = json.loads(run.ok("coevo", "data", "check", "--json"))
+    assert (facts["skipped"], facts["left_out"]) == (1, 1)
+    assert [len(facts[f"{name}_rows"]) for name in ("skipped", "left_out")] == [1, 1]
 
 
 def test_inside_a_round_the_check_is_refused(one_round: RunRepository) -> None:

@@ -60,13 +60,22 @@ def _print(found: DataReport) -> None:
             click.echo(f"           repeated within the split: {counts}")
         if facts.incomparable:
             click.echo(f"           {facts.incomparable} have a digest for content: not compared")
-    if found.skipped:
-        click.echo(f"{found.skipped} malformed rows are left out")
-    for row in found.skipped_rows:
-        click.echo(f"  {row}")
+    _rows(f"{found.skipped} malformed rows are skipped", found.skipped, found.skipped_rows)
+    _rows(
+        f"{found.left_out} rows are left out by the domain's filters",
+        found.left_out,
+        found.left_out_rows,
+    )
     _list("OVERLAP", found.overlaps)
     _list(f"near (Jaccard index of word shingles >= {found.near_threshold})", found.near)
     click.echo("the splits are disjoint" if found.disjoint else "the splits are NOT disjoint")
+
+
+def _rows(title: str, count: int, rows: Sequence[str]) -> None:
+    if count:
+        click.echo(title)
+    for row in rows:
+        click.echo(f"  {row}")
 
 
 def _list(title: str, shared: Sequence[Shared]) -> None:

@@ -18,12 +18,14 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class TaskSplits:
-    """The three task sets of a run. ``skipped`` has a line for each malformed row left out."""
+    """The three task sets of a run. ``skipped`` has a line for each malformed row that is missing
+    in them, ``left_out`` one for each sound row that a filter of the domain dropped."""
 
     train: Sequence[Task] = ()
     validation: Sequence[Task] = ()
     test: Sequence[Task] = ()
     skipped: Sequence[str] = ()
+    left_out: Sequence[str] = ()
 
 
 def checked_sizes(sizes: Mapping[str, int]) -> dict[str, int]:

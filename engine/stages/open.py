@@ -43,10 +43,14 @@ async def _round_zero(context: Context) -> None:
     archive = context.archive
     context.observer.say("round 0: freezing the splits, archiving the seed pair")
     made = splits.make(context.root, context.params, context.domain)
-    if made.skipped:
-        context.observer.say(f"  {len(made.skipped)} malformed rows are left out:")
-    for line in made.skipped:
-        context.observer.say(f"    {line}")
+    for rows, what in (
+        (made.skipped, "malformed rows are skipped"),
+        (made.left_out, "rows are left out by the domain's filters"),
+    ):
+        if rows:
+            context.observer.say(f"  {len(rows)} {what}:")
+        for line in rows:
+            context.observer.say(f"    {line}")
     if context.params.mode == "self":
         require_schedule(context, made.parts["train"])
     frozen = splits.freeze(context.root, context.params, made, context.dvc)

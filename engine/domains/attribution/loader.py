@@ -47,8 +47,8 @@ def load(
 ) -> TaskSplits:
     """Disjoint splits by id and by question, the same for the same seed and sizes. ``filters``
     hold for training and validation, as in the first paper (a label of several errors can be no
-    test task either). ``skipped`` lists what they dropped and, with ``skip_bad_rows``, malformed
-    rows.
+    test task either); ``left_out`` lists what they dropped. With ``skip_bad_rows`` malformed rows
+    are left out and listed in ``skipped``.
 
     Raises DataError for a missing or malformed file or row, or more tasks asked than there are;
     ConfigError for sizes that make no sense.
@@ -70,7 +70,8 @@ def load(
         train=tuple(map(make_task, train)),
         validation=tuple(map(make_task, validation)),
         test=tuple(map(make_task, test)),
-        skipped=(*whole.skipped, *whole.left_out, *dropped),
+        skipped=tuple(whole.skipped),
+        left_out=(*whole.left_out, *dropped),
     )
 
 
