@@ -10,7 +10,7 @@ import json
 import random
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,19 @@ from typing import Any
 from engine.adaptation import TrainParams, TrainReport
 from engine.brief import Brief, Evidence
 from engine.editors import Edit
+from engine.errors import ModelError
 from engine.inheritance import MergeRefused
 from engine.params import ServingParams
+from engine.serving import calls
+from engine.serving.wire import outgoing
 from engine.view import ArchiveView
-from kernel.contract import Completion, ModelUnavailable, RawToolCall, Sampling
+from kernel.contract import (
+    Completion,
+    ContextLengthExceeded,
+    ModelUnavailable,
+    RawToolCall,
+    Sampling,
+)
 
 ROOMS = (
     "master bedroom", "guest bedroom", "living room", "dining room", "study room", "kitchen",
@@ -40,20 +49,48 @@ class ScriptedServer:
         self._latency = float(params.options.get("latency_s", 0.0))
         self._log = params.options.get("log")
         self._left = itertools.count(params.options.get("dies_after", 10**9), -1)
+        self._context, self._stopped = params.context, False
 
     @property
     def parallel(self) -> int:
         return 64
 
     async def start(self, progress: Any = None) -> None:
-        return None
+        self._stopped = False
 
     async def stop(self) -> None:
-        return None
+        self._stopped = True
 
-    def model(self, folder: Path, digest: str) -> ScriptedChat:
+    def model(self, folder: Path, digest: str) -> ScriptedChat | ScriptedSpeaker:
+        if not (folder / "config.json").exists():
+            raise ModelError(f"{folder}: no checkpoint there")
+        if (folder / "says.txt").exists():
+            said = (folder / "says.txt").read_text()
+            return ScriptedSpeaker(said, self._context, lambda: self._stopped)
         skill = json.loads((folder / "skill.json").read_text())["skill"]
         return ScriptedChat(skill, digest, self._latency, self._log, self._left)
+
+
+class ScriptedSpeaker:
+    """Says one thing to everything, under the rules of every backend."""
+
+    def __init__(self, said: str, context: int, stopped: Callable[[], bool]) -> None:
+        self._said, self._context, self._stopped = said, context, stopped
+
+    async def complete(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]],
+        sampling: Sampling,
+        seed: int,
+    ) -> Completion:
+        if self._stopped():
+            raise ModelUnavailable("http://scripted: no answer; it was stopped")
+        words = sum(len(str(m["content"]).split()) for m in outgoing(list(messages)))
+        if words + sampling.max_tokens > self._context:
+            raise ContextLengthExceeded(f"{words} words; {self._context} fit")
+        text, made, malformed = calls.parse(self._said, list(tools))
+        return Completion(text, made, malformed, prompt_tokens=words, completion_tokens=1)
 
 
 class OtherServer(ScriptedServer):
@@ -110,7 +147,13 @@ def command(instruction: str) -> str:
 
 
 def train(
-    checkpoint: Path, dataset: Path, out: Path, params: TrainParams, seed: int, progress: Any
+    checkpoint: Path,
+    dataset: Path,
+    out: Path,
+    params: TrainParams,
+    seed: int,
+    progress: Any,
+    say: Any = None,
 ) -> TrainReport:
     """Raises the skill by 0.2 and takes a moment."""
     samples = len(dataset.read_text().splitlines())
@@ -123,7 +166,13 @@ def train(
 
 
 def train_but_one(
-    checkpoint: Path, dataset: Path, out: Path, params: TrainParams, seed: int, progress: Any
+    checkpoint: Path,
+    dataset: Path,
+    out: Path,
+    params: TrainParams,
+    seed: int,
+    progress: Any,
+    say: Any = None,
 ) -> TrainReport:
     """As ``train``, but one sample was too long."""
     report = train(checkpoint, dataset, out, params, seed, progress)
@@ -157,7 +206,7 @@ def write_checkpoint(folder: Path, skill: float, mark: str = "") -> Path:
     (folder / "skill.json").write_text(json.dumps({"skill": skill}))
     (folder / "model.safetensors").write_bytes(hashlib.sha256(f"{skill}{mark}".encode()).digest())
     for name in ("tokenizer.json", "tokenizer_config.json"):
-        (folder / name).write_text('{"chat_template": "{{ tools }}"}')
+        (folder / name).write_text('{"chat_template": "{{ tools }}<tool_call>"}')
     (folder / "README.md").write_text(f"# scripted, skill {skill}\n")
     return folder
 

@@ -203,26 +203,3 @@ def test_an_external_endpoint_serves_one_model_unless_its_name_says_which(tmp_pa
         server(many, tmp_path).model(tmp_path, digest)
     with pytest.raises(ConfigError, match="NO_SUCH_KEY"):
         server(many.model_copy(update={"api_key_env": "NO_SUCH_KEY"}), tmp_path)
-
-
-def test_vllm_is_asked_for_exactly_one_checkpoint(tmp_path: Path) -> None:
-    program = tmp_path / "vllm"
-    program.write_text("#!/bin/sh\nexit 3\n")
-    program.chmod(0o755)
-    params = ServingParams(backend="vllm", options={"program": str(program), "args": ["--seed", 1]})
-    made = server(params, tmp_path)
-    command = made.command(Path("/w/abc"), "coevo-abc", 8000)  # type: ignore[attr-defined]
-    assert command[:5] == [str(program), "serve", "/w/abc", "--served-model-name", "coevo-abc"]
-    assert command[-2:] == ["--seed", "1"]
-
-    async def scene() -> None:
-        await made.start()
-        with pytest.raises(ModelUnavailable, match="ended with code 3"):
-            await made.model(tmp_path, "1" * 64).complete(HELLO, [], GREEDY, 0)
-        await made.stop()
-
-    asyncio.run(scene())
-    with pytest.raises(ModelError, match="not installed"):
-        asyncio.run(
-            server(ServingParams(backend="vllm", options={"program": "nope"}), tmp_path).start()
-        )

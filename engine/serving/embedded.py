@@ -14,18 +14,19 @@ import asyncio
 import json
 import sys
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from engine.errors import ConfigError, ModelError
+from engine.errors import ModelError
 from engine.params import ServingParams
 from engine.serving.base import Progress, silent
 from engine.serving.client import Endpoint, OpenAIModel, Retry
+from engine.serving.options import checked
 from engine.serving.process import ServerProcess, cpu_environment, free_port
-from engine.serving.prompt import ContextGuard
+from engine.serving.prompt import ContextGuard, context_length
 from engine.serving.turnstile import Turnstile
 from kernel.contract import Completion, Message, ModelUnavailable, Sampling, ToolSchema
 
@@ -44,15 +45,6 @@ class Options:
     block: int = 32
     batch_tokens: int = 1024
 
-    @classmethod
-    def of(cls, raw: Mapping[str, Any]) -> Options:
-        """Raises ConfigError on a key that isn't known."""
-        unknown = sorted(set(raw) - set(cls.__dataclass_fields__))
-        if unknown:
-            known = ", ".join(cls.__dataclass_fields__)
-            raise ConfigError(f"serving.options: unknown key {unknown[0]!r}; known: {known}")
-        return cls(**raw)
-
 
 class EmbeddedServer:
     """The default backend. With ``serving.reproducible`` there is no batching: one request at a
@@ -62,7 +54,7 @@ class EmbeddedServer:
 
     def __init__(self, params: ServingParams, folder: Path) -> None:
         self._params = params
-        self._options = Options.of(params.options)
+        self._options = checked(Options, params.options)
         self._log = folder / "logs" / "server.log"
         self._process: ServerProcess | None = None
         self._base_url = ""
@@ -107,7 +99,7 @@ class EmbeddedServer:
         if not (path / "config.json").is_file():
             raise ModelError(f"{path}: no checkpoint there (no config.json)")
         if path not in self._guards:  # each rollout asks; a tokenizer takes half a second
-            self._guards[path] = ContextGuard(path, _context(path, self._params.context))
+            self._guards[path] = ContextGuard(path, context_length(path, self._params.context))
         return EmbeddedModel(self, path, self._guards[path])
 
     def _command(self, port: int) -> list[str]:
@@ -227,10 +219,3 @@ def _generation(sampling: Sampling) -> dict[str, Any]:
         "top_k": sampling.top_k,
         "max_new_tokens": sampling.max_tokens,
     }
-
-
-def _context(checkpoint: Path, limit: int) -> int:
-    """The smaller of the parameter and what the model was made for, in tokens."""
-    config = json.loads((checkpoint / "config.json").read_text("utf-8"))
-    own = config.get("max_position_embeddings")
-    return min(limit, own) if isinstance(own, int) else limit

@@ -1,18 +1,21 @@
 """Run a server so that it can't outlive the engine: ``python guard.py COMMAND...``.
 
 The engine holds the other end of standard input. When it closes, by intent or because the engine
-was killed, the guard kills its whole process group. It stands alone, as a script, so that it
-starts in milliseconds.
+was killed, the guard kills its whole process group; when the command ends, what that has left in
+the group. It stands alone, as a script, so that it starts in milliseconds.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import select
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 
@@ -30,9 +33,25 @@ def main(command: list[str]) -> int:
         ready, _, _ = select.select([0, ended], [], [])
         if ended in ready:
             status = child.wait()
+            while left := list(_group()):
+                for pid in left:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
             return status if status >= 0 else 128 - status
         if not os.read(0, 4096):
             os.killpg(0, signal.SIGKILL)
+
+
+def _group() -> Iterator[int]:
+    """The live processes of the guard's group, less itself."""
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, group, *_ = path.read_text("utf-8", "replace").rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended
+        pid = int(path.parent.name)
+        if int(group) == os.getpgid(0) and pid != os.getpid() and state not in "ZX":
+            yield pid
 
 
 if __name__ == "__main__":

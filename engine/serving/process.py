@@ -65,7 +65,7 @@ class ServerProcess:
                 start_new_session=True,
             )
         began, told = time.monotonic(), 0.0
-        while not await asyncio.to_thread(_answers, health):
+        while not await asyncio.to_thread(answers, health):
             waited = time.monotonic() - began
             if self._process.returncode is not None:
                 code = self._process.returncode
@@ -79,6 +79,12 @@ class ServerProcess:
                 progress(f"waiting for {self._name} ({waited:.0f} s)")
                 told += 1.0
             await asyncio.sleep(0.2)
+
+    async def ended(self) -> str:
+        """Wait for its end; the last it said."""
+        if self._process is not None:
+            await self._process.wait()
+        return self._last_words()
 
     async def stop(self) -> None:
         """Kill the whole process group and wait for its end."""
@@ -99,7 +105,8 @@ class ServerProcess:
         return f"{lines[-1] if lines else 'it said nothing'} (log: {self._log})"
 
 
-def _answers(url: str) -> bool:
+def answers(url: str) -> bool:
+    """Whether a server answers 200 there, within seconds."""
     try:
         with urllib.request.urlopen(url, timeout=5) as reply:
             return int(reply.status) == 200

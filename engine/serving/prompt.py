@@ -37,6 +37,14 @@ def token_ids(tokenizer: Any, text: str) -> list[int]:
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
+def context_length(checkpoint: Path, limit: int) -> int:
+    """The smaller of ``limit`` and what the model was made for, in tokens."""
+    config = json.loads((checkpoint / "config.json").read_text("utf-8"))
+    text = config.get("text_config", config)  # models that see keep it beside their vision's
+    own = text.get("max_position_embeddings")
+    return min(limit, own) if isinstance(own, int) else limit
+
+
 _LONGEST_TOKEN = 64  # characters; no prompt averages more
 
 
