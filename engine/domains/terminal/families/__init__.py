@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.domains.terminal.families import documents, files, haystack, service
+from engine.domains.terminal.families import documents, events, files, haystack, service
 from engine.domains.terminal.problem import Family
 
 FAMILIES: Mapping[str, Family] = {
     family.name: family
-    for family in (files.FAMILY, documents.FAMILY, haystack.FAMILY, service.FAMILY)
+    for family in (
+        files.FAMILY,
+        documents.FAMILY,
+        haystack.FAMILY,
+        service.FAMILY,
+        events.FAMILY,
+    )
 }
 """Name -> family; those for evolution and those kept out of it (``Family.ood``)."""
 
