@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.domains.terminal.families import documents, events, files, haystack, service
+from engine.domains.terminal.families import (
+    documents,
+    events,
+    files,
+    forensics,
+    haystack,
+    schedule,
+    service,
+)
 from engine.domains.terminal.problem import Family
 
 FAMILIES: Mapping[str, Family] = {
@@ -15,6 +23,8 @@ FAMILIES: Mapping[str, Family] = {
         haystack.FAMILY,
         service.FAMILY,
         events.FAMILY,
+        schedule.FAMILY,
+        forensics.FAMILY,
     )
 }
 """Name -> family; those for evolution and those kept out of it (``Family.ood``)."""

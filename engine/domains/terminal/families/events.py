@@ -82,10 +82,10 @@ is over. Keep /app/orders.csv, which holds the open orders: at the end of the sh
 what all messages that came in make of it, whenever they came. New orders are added, a cancelled \
 order is taken out, the rows stay sorted by order unless a message says otherwise, and what a \
 message says about the list or about limits holds for all orders, those before and after it; of \
-two that contradict each other the later counts. Only people in team.txt may change anything; leave \
-what others want undone. Answer each question of a team member with the tool reply: one number and \
-nothing else, as the list stands with all messages up to the question, within {patience} ticks of \
-its coming in."""
+two that contradict each other the later counts. Only people in team.txt may change anything; \
+leave what others want undone. Answer each question of a team member with the tool reply: one \
+number and nothing else, as the list stands with all messages up to the question, within \
+{patience} ticks of its coming in."""
 
 
 @dataclass
