@@ -6,29 +6,32 @@ import importlib.metadata
 import importlib.util
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import CoevoError
-from engine.params import Params, environment, find_root, load
+from engine.params import Params, find_root, load
 from engine.pipeline import obstacles
+from engine.requirements import Finding, required
 from kernel import sandbox
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at. ``needed`` says whether a round here can't run without it."""
+def examine(start: Path, planned: Params | None = None) -> list[Finding]:
+    """All findings: of the machine, and of the repository that holds ``start`` with what its
+    parameters need; with ``planned`` what those need, whether or not there is a repository."""
+    findings = _machine()
+    if planned is not None:
+        return [*findings, *required(planned, start)]
+    try:
+        root = find_root(start)
+        params = load(root / "params.yaml")
+    except CoevoError as error:
+        return [*findings, Finding("run repository", False, True, str(error), "coevo init DIR")]
+    findings.append(Finding("run repository", True, True, f"{root}, run {params.run}"))
+    return [*findings, *_repository(root, params), *required(params, root)]
 
-    name: str
-    ok: bool
-    needed: bool
-    found: str
-    mend: str = ""
 
-
-def examine(start: Path) -> list[Finding]:
-    """All findings, those of the repository that holds ``start`` among them."""
-    findings = [
+def _machine() -> list[Finding]:
+    return [
         _package("dvc"),
         _program("git", "install git"),
         _sandbox(),
@@ -38,14 +41,6 @@ def examine(start: Path) -> list[Finding]:
         _gpu(),
         _package("vllm", needed=False, mend="pip install vllm (with a GPU), or serving: embedded"),
     ]
-    try:
-        root = find_root(start)
-        params = load(root / "params.yaml")
-    except CoevoError as error:
-        return [*findings, Finding("run repository", False, True, str(error), "coevo init DIR")]
-    findings.append(Finding("run repository", True, True, f"{root}, run {params.run}"))
-    findings += list(_repository(root, params))
-    return findings
 
 
 def _repository(root: Path, params: Params) -> Iterator[Finding]:
@@ -53,10 +48,6 @@ def _repository(root: Path, params: Params) -> Iterator[Finding]:
     yield _pipeline(root)
     yield _attempt("archive", True, lambda: _archive(root, params))
     yield _attempt("DVC remote", False, lambda: _remote(root))
-    if params.serving.api_key_env:
-        name = params.serving.api_key_env
-        there = environment(name) is not None
-        yield Finding("endpoint key", there, True, f"${name}", f"export {name}=…")
 
 
 def _pipeline(root: Path) -> Finding:

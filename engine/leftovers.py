@@ -14,7 +14,8 @@ from pathlib import Path
 from engine.archive import process
 
 SCRATCH = ("training", "merging", "seeding")
-"""Folders below ``.coevo`` that belong to a stage at work; logs in them are kept."""
+"""Folders below ``.coevo`` that belong to a stage at work; logs in them are kept, and trainings
+that can go on (``NAME.resume``)."""
 
 _NAMES = {
     ".": r"metrics\.json|plots\.json",
@@ -47,7 +48,7 @@ def sweep(root: Path) -> int:
 def _scratch(root: Path) -> Iterator[Path]:
     for name in SCRATCH:
         folder = root / ".coevo" / name
-        kept = [path for path in folder.glob("*") if path.suffix == ".log"]
+        kept = [path for path in folder.glob("*") if path.suffix in (".log", ".resume")]
         yield from (path for path in folder.glob("*") if path not in kept)
         if folder.is_dir() and not kept:
             yield folder

@@ -51,7 +51,8 @@ class ModelParams(_Section):
 
 
 class ServingParams(_Section):
-    """Who answers: ``embedded`` and ``vllm`` are started by the engine, ``external`` is not."""
+    """Who answers: ``embedded`` and ``vllm`` are started by the engine, ``external`` is not.
+    ``thinking``: what models that can do both do (None: as their template has it)."""
 
     backend: str = "embedded"
     base_url: str | None = None
@@ -60,6 +61,7 @@ class ServingParams(_Section):
     concurrency: int = Field(16, ge=1)
     reproducible: bool = False
     context: int = Field(4096, ge=128)
+    thinking: bool | None = None
     timeout_s: float = Field(180.0, gt=0)
     options: dict[str, Any] = Field(default_factory=dict)
 
@@ -174,8 +176,17 @@ class InheritanceParams(_Section):
     normalize: bool = True
 
 
+class LoraParams(_Section):
+    """Adapters instead of all parameters, merged before they become a checkpoint."""
+
+    rank: int = Field(8, ge=1)
+    alpha: int = Field(32, ge=1)
+    dropout: float = Field(0.0, ge=0, lt=1)
+
+
 class AdaptationParams(_Section):
-    """Rejection sampling (paper "Pair-specific adaptation": 3, T=1.0) and one epoch of SFT."""
+    """Rejection sampling (paper "Pair-specific adaptation": 3, T=1.0) and one epoch of SFT, full
+    where ``lora`` is None. ``options`` are the trainer's own (docs/TRAINING.md)."""
 
     trainer: str = "transformers"
     tasks: int = Field(96, ge=1)
@@ -184,7 +195,9 @@ class AdaptationParams(_Section):
     learning_rate: float = Field(2e-5, gt=0)
     batch_size: int = Field(8, ge=1)
     max_length: int = Field(2048, ge=64)
+    lora: LoraParams | None = None
     replay: bool = True
+    options: dict[str, Any] = Field(default_factory=dict)
 
 
 class PromotionParams(_Section):

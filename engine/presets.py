@@ -60,28 +60,54 @@ _COMMON: Values = {
     "rounds": 10,
     "offspring": 8,
     "model": {"seed": "Qwen/Qwen3.5-9B"},
-    "serving": {"backend": "vllm", "concurrency": 64},
-    "inheritance": {"shortlist": 8},
-    "adaptation": {"samples": 3, "learning_rate": 5.0e-6, "batch_size": 8},
+    "serving": {
+        "backend": "vllm",
+        "concurrency": 64,
+        "thinking": True,
+        "options": {"data_parallel": 4},
+    },
+    "llm": {
+        "model": "deepseek-v4.1-flash",
+        "reasoning_effort": "high",
+        "api": "responses",
+        "base_url": None,
+        "api_key_env": "DEEPSEEK_API_KEY",
+    },
+    "curator": {"kind": "llm"},
+    "editors": {"kind": "codex"},
+    "inheritance": {"kind": "llm", "shortlist": 8},
+    "adaptation": {
+        "trainer": "swift",
+        "samples": 3,
+        "learning_rate": 5.0e-6,
+        "batch_size": 8,
+        "options": {"devices": 4, "deepspeed": "zero3"},
+    },
 }
 PAPER: Mapping[str, Values] = {
     "attribution": {
         "splits": {"train": 3400, "validation": 200, "test": 184},
         "tokens": 8192,
         "context": 65536,
+        "turns": 20,
         "max_length": 65536,
+        "sequence_parallel": 2,
     },
     "rbac_sql": {
         "splits": {"train": 8000, "validation": 2000, "test": 6926},
         "tokens": 4096,
         "context": 32768,
+        "turns": 10,
         "max_length": 8192,
+        "sequence_parallel": 1,
     },
     "smart_home": {
         "splits": {"train": 10000, "validation": 2000, "test": 342},
         "tokens": 8192,
         "context": 65536,
+        "turns": 20,
         "max_length": 65536,
+        "sequence_parallel": 2,
     },
 }
 
@@ -106,10 +132,12 @@ def preset(name: str, domain: str) -> Values:
         "splits": paper["splits"],
         "serving": {"context": paper["context"]},
         "sampling": sampling,
+        "limits": {"turns": paper["turns"], "wall_s": 3600.0},
         "adaptation": {
             "tasks": paper["splits"]["train"],
             "max_length": paper["max_length"],
             "sampling": sampling,
+            "options": {"sequence_parallel": paper["sequence_parallel"]},
         },
     }
     return merged(_COMMON, own)

@@ -33,7 +33,7 @@ def init_repository(
         raise ConfigError(f"{folder}: is a run repository already; `cd {folder} && dvc repro`")
     if data is not None and not data.is_dir():
         raise DataError(f"{data}: no such folder; --data names a folder of the domain's real files")
-    params = _params(domain, data, run, preset_name)
+    params = preset_text(preset_name, domain, data, run)
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise ConfigError(f"{folder}: not empty; name a new or empty folder")
@@ -64,8 +64,9 @@ def template(name: str) -> str:
     return resources.files("engine").joinpath("templates", name).read_text("utf-8")
 
 
-def _params(domain: str, data: Path | None, run: str, chosen: str) -> str:
-    """The template's text with the values of the preset set, its comments kept."""
+def preset_text(chosen: str, domain: str, data: Path | None = None, run: str = "evo") -> str:
+    """params.yaml of the preset ``chosen``: the template's text with its values set, comments
+    kept. Raises ConfigError where there is no such preset for ``domain``."""
     own = {"run": run, "domain": domain, "data": str(data.resolve()) if data else None}
     values = {**preset(chosen, domain), **own}
     text = template("params.yaml")

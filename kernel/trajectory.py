@@ -99,6 +99,7 @@ class Turn(NamedTuple):
     reply: Message
     violation: str
     carried_out: bool
+    reasoning: str = ""
 
 
 def messages(trajectory: Trajectory) -> list[Turn]:
@@ -115,9 +116,8 @@ def messages(trajectory: Trajectory) -> list[Turn]:
         reply = replies.get(event["turn"])
         if reply is not None:
             done = _carried_out(trajectory, event["turn"], reply["message"])
-            turns.append(
-                Turn(event["turn"], sent, tools, reply["message"], reply["violation"], done)
-            )
+            said, thought = reply["message"], reply.get("reasoning", "")
+            turns.append(Turn(event["turn"], sent, tools, said, reply["violation"], done, thought))
     return turns
 
 
@@ -142,7 +142,8 @@ def _spelled(name: str, arguments: str) -> str:
 
 class Conversation(NamedTuple):
     """One growing history with its last reply; ``train`` has a flag per assistant message: whether
-    it is taught.
+    it is taught. What the model thought before a reply is that message's ``reasoning_content``: no
+    later request showed it again.
 
     Taught is what the model wrote in this rollout, without a violation, and the harness carried
     out as written. Where the harness mended the rollout's last turn, the reply is the call as it
@@ -197,6 +198,10 @@ def _mended(trajectory: Trajectory, last: Turn) -> Message | None:
 def _conversation(chain: list[Turn]) -> Conversation:
     last = chain[-1]
     history = [*last.messages, last.reply]
+    for turn in chain:
+        if turn.reasoning:
+            place = len(turn.messages)
+            history[place] = {**history[place], "reasoning_content": turn.reasoning}
     good = {len(turn.messages): not turn.violation and turn.carried_out for turn in chain}
     train = [
         good.get(index, False)

@@ -52,7 +52,7 @@ def test_comments_of_the_template_stay(tmp_path: Path) -> None:
     started(tmp_path / "run", "--preset", "paper")
     text = (tmp_path / "run" / "params.yaml").read_text("utf-8")
     assert "offspring: 8  # K editors a round\n" in text
-    assert "curator: {kind: embedded}\n" in text
+    assert "curator: {kind: llm}\n" in text
 
 
 def test_a_domain_from_outside_starts_small_and_has_no_paper() -> None:

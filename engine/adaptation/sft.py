@@ -1,7 +1,8 @@
 """The training process: ``python -m engine.adaptation.sft JOB`` with the job as JSON.
 
 Weights are held in fp32 and multiplied in bf16 (autocast); the result is written in bf16. Prints
-JSON lines: ``{step, steps, loss}`` after each optimizer step, then ``{samples, skipped, seconds}``
+JSON lines: ``{note}`` first where turns are too long, ``{step, steps, loss}`` after each optimizer
+step, then ``{samples, skipped, seconds}``
 or ``{error}``.
 """
 
@@ -16,10 +17,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.adaptation.dataset import read_samples
-from engine.adaptation.encoding import IGNORED, Encoded, encode
+from engine.adaptation.encoding import IGNORED, Encoded, joined
+from engine.adaptation.preparing import prepare
+from engine.errors import TrainerError
 from engine.serving.prompt import tokenizer_of
-from kernel.contract import RequestRefused
 
 
 def _say(**event: Any) -> None:
@@ -31,26 +32,21 @@ def main(job: Mapping[str, Any]) -> int:
     began = time.monotonic()
     source, out = Path(job["checkpoint"]), Path(job["out"])
     tokenizer = tokenizer_of(source)
-    samples = read_samples(Path(job["dataset"]))
-    sequences: list[Encoded] = []
-    skipped = 0
-    for number, sample in enumerate(samples, start=1):
-        try:
-            made = encode(tokenizer, sample, job["max_length"])
-        except (ValueError, KeyError, RequestRefused) as error:
-            _say(error=f"{job['dataset']}:{number}: {error}")
-            return 1
-        sequences += made
-        skipped += not made
-    if not sequences:
-        _say(error=f"{job['dataset']}: no turn of at most {job['max_length']} tokens to teach")
+    try:
+        prepared = prepare(tokenizer, Path(job["dataset"]), job["max_length"], job["switches"])
+    except TrainerError as error:
+        _say(error=str(error))
         return 1
+    if prepared.warning:
+        _say(note=prepared.warning)
+    sequences = [joined(turns) for turns in prepared.sequences]
     model = _fit(source, sequences, job, int(tokenizer.pad_token_id or 0))
     if not _finite(model):
         _say(error="the weights are no numbers any more; lower adaptation.learning_rate")
         return 1
     _write(model, source, out)
-    _say(samples=len(samples) - skipped, skipped=skipped, seconds=time.monotonic() - began)
+    seconds = time.monotonic() - began
+    _say(samples=prepared.samples, skipped=prepared.skipped, seconds=seconds)
     return 0
 
 
@@ -63,6 +59,8 @@ def _fit(source: Path, sequences: Sequence[Encoded], job: Mapping[str, Any], pad
     logging.disable_progress_bar()
     model = AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32)
     model.config.use_cache = False
+    if job["lora"]:
+        model = _with_adapters(model, job["lora"])
     accumulation = min(job["batch_size"], len(sequences))
     steps = math.ceil(len(sequences) / accumulation) * job["epochs"]
     arguments = TrainingArguments(
@@ -95,7 +93,20 @@ def _fit(source: Path, sequences: Sequence[Encoded], job: Mapping[str, Any], pad
     )
     trainer.remove_callback(PrinterCallback)
     trainer.train()
-    return model
+    return model.merge_and_unload() if job["lora"] else model
+
+
+def _with_adapters(model: Any, lora: Mapping[str, Any]) -> Any:
+    from peft import LoraConfig, get_peft_model
+
+    config = LoraConfig(
+        r=lora["rank"],
+        lora_alpha=lora["alpha"],
+        lora_dropout=lora["dropout"],
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )
+    return get_peft_model(model, config)
 
 
 def _collate(batch: Sequence[Mapping[str, list[int]]], pad: int) -> dict[str, Any]:

@@ -12,13 +12,19 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.adaptation import Progress, TrainParams, TrainReport
+from engine.adaptation import Progress, Say, TrainParams, TrainReport, quiet
 from engine.errors import TrainerError
+from engine.serving.options import checked
 from engine.serving.process import cpu_environment, guarded
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """``adaptation.options`` of this trainer."""
 
 
 def train(
@@ -28,9 +34,11 @@ def train(
     params: TrainParams,
     seed: int,
     progress: Progress,
+    say: Say = quiet,
 ) -> TrainReport:
     """Train ``checkpoint`` on ``dataset`` (see ``Trainer``). Raises TrainerError with the cause and
-    the log."""
+    the log, ConfigError on options: it has none."""
+    checked(NoOptions, params.options, "adaptation.options")
     partial = out.with_name(f".{out.name}.partial")
     for stale in (partial, out):
         shutil.rmtree(stale, ignore_errors=True)
@@ -44,14 +52,14 @@ def train(
     }
     log = out.with_name(f"{out.name}.log")
     try:
-        report = _run(json.dumps(job), log, progress)
+        report = _run(json.dumps(job), log, progress, say)
         partial.replace(out)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return report
 
 
-def _run(job: str, log: Path, progress: Progress) -> TrainReport:
+def _run(job: str, log: Path, progress: Progress, say: Say) -> TrainReport:
     command = guarded([sys.executable, "-m", "engine.adaptation.sft", job])
     losses: list[float] = []
     last: dict[str, Any] = {}
@@ -69,7 +77,9 @@ def _run(job: str, log: Path, progress: Progress) -> TrainReport:
         try:
             assert process.stdout is not None
             for last in _events(process.stdout):
-                if "step" in last:
+                if "note" in last:
+                    say(last["note"])
+                elif "step" in last:
                     losses.append(last["loss"])
                     progress(last["step"], last["steps"], last["loss"])
             process.wait()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from engine.serving.wire import rendered_form
@@ -19,15 +20,25 @@ def tokenizer_of(checkpoint: Path) -> Any:
 
 
 def render(
-    tokenizer: Any, messages: Sequence[Message], tools: Sequence[ToolSchema], reply_next: bool
+    tokenizer: Any,
+    messages: Sequence[Message],
+    tools: Sequence[ToolSchema],
+    reply_next: bool,
+    reasoning: str = "",
+    switches: Mapping[str, Any] = MappingProxyType({}),
 ) -> str:
     """The template's text for ``messages``, as the embedded server renders it; ``reply_next``
-    adds the opening of the assistant's turn."""
+    adds the opening of the assistant's turn. ``reasoning`` is what the model thought before the
+    last message, an assistant's, where the template shows that; ``switches`` are the template's."""
+    shown = rendered_form(messages)
+    if reasoning:
+        shown[-1]["reasoning_content"] = reasoning
     text: str = tokenizer.apply_chat_template(
-        rendered_form(messages),
+        shown,
         tools=list(tools) or None,
         add_generation_prompt=reply_next,
         tokenize=False,
+        **switches,
     )
     return text
 

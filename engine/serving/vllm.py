@@ -66,6 +66,7 @@ class VllmServer:
         mode = "invariant" if self._params.reproducible else "batched"
         parts = [f"vllm/{mode}/context{self._params.context}"]
         parts += [f"tensor{o.tensor_parallel}"] if o.tensor_parallel > 1 else []
+        parts += [f"thinking={self._params.thinking}"] if self._params.thinking is not None else []
         parts += [part for part in (o.tool_parser, o.reasoning_parser) if part]
         return f"{'/'.join(parts)}/{' '.join(map(str, o.args))}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -44,6 +45,8 @@ def command(
     ]
     auto = ["--enable-auto-tool-choice", "--tool-call-parser", family.tools]
     tools = auto if family.tools else []
+    switch = json.dumps({"enable_thinking": params.thinking})
+    thinking = ["--default-chat-template-kwargs", switch] if params.thinking is not None else []
     reasoning = ["--reasoning-parser", family.reasoning] if family.reasoning else []
     return [
         *(program, "serve", str(checkpoint), "--served-model-name", name),
@@ -54,6 +57,7 @@ def command(
         *("--generation-config", "vllm", "--enable-prefix-caching"),
         *tools,
         *reasoning,
+        *thinking,
         *(str(part) for part in options.args),
     ]
 

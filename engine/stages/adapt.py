@@ -6,17 +6,17 @@ import random
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engine.adaptation import TrainParams, TrainReport, trainer
+from engine.adaptation import Lora, TrainParams, TrainReport, trainer
 from engine.adaptation.dataset import Sample, read_samples, samples_of, with_replay, write_samples
 from engine.archive.drafts import CheckpointDraft
 from engine.archive.entries import Checkpoint
 from engine.checkpoints import Stored
 from engine.context import Context
 from engine.domains import Task
-from engine.dvc_store import name_in
+from engine.dvc_text import name_in
 from engine.evaluation.scheduler import Scheduler
 from engine.measurement import measure
 from engine.naming import settle
@@ -116,14 +116,18 @@ def _dataset_path(context: Context, checkpoint: Checkpoint) -> Path:
 def _train(context: Context, harness: str, checkpoint: str, data: _Data) -> Checkpoint:
     """The archived checkpoint θ⁺; a training that is archived isn't repeated."""
     archive, params = context.archive, context.params.adaptation
+    thinking = context.params.serving.thinking
     settings = TrainParams(
         learning_rate=params.learning_rate,
         batch_size=params.batch_size,
         max_length=params.max_length,
+        lora=params.lora and Lora(**params.lora.model_dump()),
+        switches={} if thinking is None else {"enable_thinking": thinking},
+        options=params.options,
     )
     number = context.opened().round
     own = {c.label: c for c in archive.checkpoints() if c.round == number}
-    mark = ((checkpoint,), harness, data.dvc, asdict(settings))
+    mark = ((checkpoint,), harness, data.dvc, settings.settings())
     settled = settle(f"r{number:03d}-sft", own, lambda c: _mark(c) == mark)
     if settled.known is not None:
         return settled.known
@@ -180,6 +184,7 @@ def _trained(
             settings,
             context.params.seed,
             progress,
+            context.observer.say,
         )
     return store.add(out), report
 
@@ -193,6 +198,6 @@ def _provenance(data: _Data, settings: TrainParams, report: TrainReport) -> dict
         "replayed": data.replayed,
         "trained": report.samples,
         "skipped": report.skipped,
-        "settings": asdict(settings),
+        "settings": settings.settings(),
         "loss": list(report.losses),
     }
