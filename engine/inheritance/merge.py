@@ -1,7 +1,8 @@
-"""TIES merges of checkpoints by mergekit, and what is refused before and after.
+"""TIES merges of checkpoints, and what is refused before and after.
 
 mergekit truncates embeddings that don't fit and skips other mismatched tensors with a warning, and
 takes a merge that changes nothing for a merge: each is found here and refused with the reason.
+Whatever can be told by configurations and file heads is told before a tensor is read.
 """
 
 from __future__ import annotations
@@ -14,10 +15,27 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import CheckpointError
-from engine.inheritance import MergeRefused
-from engine.inheritance.tensors import Headers, equal, headers, not_finite
+from engine.inheritance import MergeRefused, ties
+from engine.inheritance.tensors import Headers, headers
 
-_WRITTEN = ("config.json", "README.md")
+_OWN = ("README.md", "model.safetensors.index.json")
+_FLOATS = ("F64", "F32", "F16", "BF16")
+_NEAR = 0.01
+_ARCHITECTURE = (
+    "architectures",
+    "model_type",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "hidden_act",
+    "layer_types",
+    "rope_parameters",
+    "rope_scaling",
+    "rope_theta",
+    "quantization_config",
+)
+"""What may differ between checkpoints whose tensors have the same shapes."""
 
 
 def merge(
@@ -30,80 +48,47 @@ def merge(
     scale: float = 1.0,
 ) -> Mapping[str, Any]:
     """The TIES merge of ``sources`` by ``weights`` (α) over ``base``, the seed checkpoint, written
-    to ``out`` complete or not at all; returns mergekit's configuration.
+    to ``out`` complete or not at all; returns it as a configuration of mergekit's.
 
-    Raises MergeRefused where inputs don't fit each other or the result equals one of them, and
-    CheckpointError where mergekit fails.
+    Raises MergeRefused where inputs don't fit each other or the result is as good as one of them,
+    and CheckpointError where one can't be read or there is no room to write.
     """
     _check_weights(sources, weights, density, scale)
-    used = [path for path, weight in zip(sources, weights, strict=True) if weight > 0]
-    _check_inputs([base, *used])
+    shares = {path: w for path, w in zip(sources, weights, strict=True) if w > 0}
+    _check_inputs([base, *shares])
+    _check_room(base, out)
     shutil.rmtree(out, ignore_errors=True)
     partial = out.with_name(f".{out.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
+    settings = ties.Settings(tuple(shares.values()), density, normalize, scale)
     try:
-        config = ties(sources, weights, base, partial, density, normalize, scale)
-        _check_result(partial, [base, *used])
+        found = ties.write(base, list(shares), settings, partial)
+        _check_result(found, [base, *shares])
+        for path in base.iterdir():
+            if path.is_file() and path.name not in _OWN and path.suffix != ".safetensors":
+                shutil.copyfile(path, partial / path.name)
         partial.replace(out)
+    except OSError as error:
+        raise CheckpointError(f"{out}: the merge can't be written ({error})") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return config
+    return _config(base, shares, settings)
 
 
-def ties(
-    sources: Sequence[Path],
-    weights: Sequence[float],
-    base: Path,
-    out: Path,
-    density: float,
-    normalize: bool,
-    scale: float = 1.0,
-) -> dict[str, Any]:
-    """The merge itself, unchecked: TIES in fp32, written in the base's own dtype."""
-    dtype = json.loads((base / "config.json").read_text("utf-8")).get("dtype", "bfloat16")
-    config: dict[str, Any] = {
+def _config(base: Path, shares: Mapping[Path, float], settings: ties.Settings) -> dict[str, Any]:
+    """What ``mergekit-yaml`` takes; without this machine's paths: a folder's name is its digest."""
+    config = json.loads((base / "config.json").read_text("utf-8"))
+    return {
         "merge_method": "ties",
-        "base_model": str(base),
+        "base_model": base.name,
         "models": [
-            {"model": str(path), "parameters": {"weight": weight, "density": density}}
-            for path, weight in zip(sources, weights, strict=True)
-            if weight > 0
+            {"model": path.name, "parameters": {"weight": share, "density": settings.density}}
+            for path, share in shares.items()
         ],
-        "parameters": {"normalize": normalize, "lambda": scale},
+        "parameters": {"normalize": settings.normalize, "lambda": settings.scale},
         "dtype": "float32",
-        "out_dtype": dtype,
+        "out_dtype": config.get("dtype") or config.get("torch_dtype") or "bfloat16",
     }
-    _run(config, out)
-    for path in base.iterdir():
-        if path.is_file() and path.name not in _WRITTEN and ".safetensors" not in path.name:
-            shutil.copyfile(path, out / path.name)
-    return {**config, "base_model": base.name, "models": _named(config["models"])}
-
-
-def _named(models: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Without this machine's paths: a checkpoint's folder is named by its digest."""
-    return [{**model, "model": Path(model["model"]).name} for model in models]
-
-
-def _run(config: Mapping[str, Any], out: Path) -> None:
-    from mergekit.config import MergeConfiguration
-    from mergekit.merge import run_merge
-    from mergekit.options import MergeOptions
-    from transformers.utils import logging
-
-    logging.set_verbosity_error()
-    options = MergeOptions(copy_tokenizer=False, write_model_card=False, quiet=True)
-    try:
-        run_merge(MergeConfiguration.model_validate(config), str(out), options)
-    except (RuntimeError, ValueError, KeyError, OSError) as error:
-        raise CheckpointError(
-            f"mergekit could not merge {', '.join(m['model'] for m in _named(config['models']))}: "
-            f"{type(error).__name__}: {error}"
-        ) from error
-    single = out / "model-00001-of-00001.safetensors"
-    if single.exists():
-        single.replace(out / "model.safetensors")
-        (out / "model.safetensors.index.json").unlink(missing_ok=True)
 
 
 def _check_weights(
@@ -123,22 +108,41 @@ def _check_inputs(folders: Sequence[Path]) -> None:
     base, *rest = folders
     own = headers(base)
     for folder in rest:
-        _check_alike(base, own, folder, headers(folder))
-    for folder in folders:
-        if bad := not_finite(folder):
-            raise MergeRefused(f"{folder.name}: {bad} holds NaN or infinity")
-    if all(equal(base, folder) for folder in rest):
-        raise MergeRefused(f"every source is the base {base.name}: nothing would change")
+        _check_configs(base, folder)
+        _check_tensors(base, own, folder, headers(folder))
 
 
-def _check_alike(base: Path, own: Headers, folder: Path, found: Headers) -> None:
+def _check_room(base: Path, out: Path) -> None:
+    needed = sum(header.size for header in headers(base).values())
+    out.parent.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(out.parent).free
+    if free < needed:
+        raise CheckpointError(
+            f"{out.parent}: a merge needs {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free; "
+            "make room and run again"
+        )
+
+
+def _check_configs(base: Path, folder: Path) -> None:
     pair = f"{base.name} and {folder.name}"
-    tied = [json.loads((p / "config.json").read_text("utf-8")) for p in (base, folder)]
-    ties_of = [bool(config.get("tie_word_embeddings")) for config in tied]
-    if ties_of[0] != ties_of[1]:
+    one, other = (json.loads((p / "config.json").read_text("utf-8")) for p in (base, folder))
+    if bool(one.get("tie_word_embeddings")) != bool(other.get("tie_word_embeddings")):
         raise MergeRefused(f"{pair}: only one of them ties its embeddings")
+    for where in ("", "text_config"):
+        mine, theirs = (c.get(where, {}) if where else c for c in (one, other))
+        for key in _ARCHITECTURE:
+            if mine.get(key) != theirs.get(key):
+                name = f"{where}.{key}".lstrip(".")
+                raise MergeRefused(
+                    f"{pair} are of unlike architectures: {name} is {mine.get(key)!r} here, "
+                    f"{theirs.get(key)!r} there"
+                )
     if _vocabulary(base) != _vocabulary(folder):
         raise MergeRefused(f"{pair}: their tokenizers have different vocabularies")
+
+
+def _check_tensors(base: Path, own: Headers, folder: Path, found: Headers) -> None:
+    pair = f"{base.name} and {folder.name}"
     for name in sorted(own.keys() | found.keys()):
         if name not in own or name not in found:
             raise MergeRefused(f"{pair}: only one of them has {name}")
@@ -146,6 +150,11 @@ def _check_alike(base: Path, own: Headers, folder: Path, found: Headers) -> None
             raise MergeRefused(
                 f"{pair}: {name} is {own[name].shape} here, {found[name].shape} there"
             )
+        kinds = own[name].dtype, found[name].dtype
+        if kinds[0] != kinds[1] and not set(kinds) <= set(_FLOATS):
+            raise MergeRefused(f"{pair}: {name} is {kinds[0]} here, {kinds[1]} there")
+        if not set(kinds) <= {*_FLOATS, "I64", "I32", "BOOL"}:
+            raise MergeRefused(f"{pair}: {name} is {kinds[0]}; quantised weights can't be merged")
 
 
 def _vocabulary(folder: Path) -> Any:
@@ -156,12 +165,19 @@ def _vocabulary(folder: Path) -> Any:
     return tokenizer.get("model"), tokenizer.get("added_tokens")
 
 
-def _check_result(out: Path, inputs: Sequence[Path]) -> None:
-    if bad := not_finite(out):
-        raise MergeRefused(f"the merge made {bad} NaN or infinite")
-    missing = sorted(headers(inputs[0]).keys() - headers(out).keys())
-    if missing:
-        raise CheckpointError(f"mergekit left out {missing[0]} and {len(missing) - 1} more tensors")
-    for folder in inputs:
-        if equal(out, folder):
+def _check_result(found: ties.Found, inputs: Sequence[Path]) -> None:
+    for folder, name in zip(inputs, found.not_finite, strict=False):
+        if name:
+            raise MergeRefused(f"{folder.name}: {name} holds NaN or infinity")
+    if found.not_finite[-1]:
+        raise MergeRefused(f"the merge made {found.not_finite[-1]} NaN or infinite")
+    if not found.distances[0].change:
+        raise MergeRefused(f"every source is the base {inputs[0].name}: nothing would change")
+    for folder, distance in zip(inputs, found.distances, strict=True):
+        if not distance.apart:
             raise MergeRefused(f"the merge equals its input {folder.name}: nothing would change")
+        if distance.change and distance.relative < _NEAR:
+            raise MergeRefused(
+                f"the merge is a near copy of its input {folder.name}: apart by "
+                f"{distance.relative:.2%} of that one's change from the base"
+            )
