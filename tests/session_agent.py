@@ -61,6 +61,10 @@ def good() -> None:
     report()
 
 
+def wait() -> None:
+    time.sleep(3)
+
+
 def smoke() -> None:
     """The checks as the prompt names them, run inside; what they print is kept in the notes."""
     done = subprocess.run(

@@ -28,7 +28,7 @@ SECOND = {
     "k3-repair": ["declare"],
     "k4": ["other_base"],
     "k5": ["from_seed", "edit", "report", "false_base"],
-    "k6": ["edit", "declare"],
+    "k6": ["edit", "wait", "declare"],
     "k6-repair": ["report"],
     "k7": ["good", "link"],
     "k8": ["fail"],
@@ -223,6 +223,17 @@ def test_a_false_base_is_refused(second: RunRepository) -> None:
     made = offspring(second)["k5"]
     assert made["status"] == "rejected"
     assert any("much nearer to" in reason for reason in made["reasons"]), made["reasons"]
+
+
+def test_an_edit_before_its_diagnosis_is_remarked(second: RunRepository) -> None:
+    found = offspring(second)
+    [said] = [each for each in found["k6"]["remarks"] if "before its diagnosis" in each]
+    assert said.startswith("it changed code before its diagnosis: after ")
+    assert "and stated it after" in said
+    for slot in ("k1", "k3", "k4"):
+        assert "before its diagnosis" not in " ".join(found[slot]["remarks"])
+    first = sessions(second, 2) / "k6-repair" / "record" / "first" / "session.json"
+    assert json.loads(first.read_text())["early"] == said
 
 
 def test_a_missing_report_is_sent_back(second: RunRepository) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from engine.editors import NOTES, REPORT
 from engine.editors.sessions import declaration, report
 from engine.editors.sessions.kinship import adopted, nearer
+from engine.editors.sessions.order import Order, early
 from engine.view import HarnessSummary, find
 
 Files = Mapping[str, bytes]
@@ -197,3 +198,88 @@ def test_missing_parts_and_unnamed_files_are_named() -> None:
         f"report: {REPORT} doesn't speak of {', '.join(lacking)}",
         f"report: {REPORT} doesn't name the changed files harness.py",
     ]
+
+
+def rooms(folder: Path) -> tuple[Path, Path]:
+    candidate = folder / "candidate"
+    (candidate / ".git").mkdir(parents=True)
+    (candidate / ".git" / "HEAD").write_text("1\n")
+    (candidate / "harness.py").write_text("x = 1\n")
+    (candidate / NOTES).write_text("HARNESS DIAGNOSIS of an earlier change\n")
+    return folder, candidate
+
+
+def edit_code(work: Path, candidate: Path) -> None:
+    (candidate / "harness.py").write_text("x = 12\n")
+
+
+def new_file(work: Path, candidate: Path) -> None:
+    (candidate / "more.py").write_text("")
+
+
+def notes(work: Path, candidate: Path) -> None:
+    (candidate / NOTES).write_text("harness diagnosis: they forget.\n")
+
+
+def declared(work: Path, candidate: Path) -> None:
+    (work / declaration.FILE).write_text(json.dumps({"base": "r1", "diagnosis": DIAGNOSIS}))
+
+
+def other_base(work: Path, candidate: Path) -> None:
+    (candidate / ".git" / "HEAD").write_text("2\n")
+    edit_code(work, candidate)
+
+
+def other_files(work: Path, candidate: Path) -> None:
+    (candidate / REPORT).write_text("r")
+    (candidate / "__pycache__").mkdir()
+    (candidate / "__pycache__" / "x.pyc").write_text("")
+    os.mkfifo(candidate / ".pipe")
+
+
+def bad_notes(work: Path, candidate: Path) -> None:
+    (candidate / NOTES).unlink()
+    os.mkfifo(candidate / NOTES)
+    (work / declaration.FILE).symlink_to("/etc/hostname")
+
+
+@pytest.mark.parametrize(
+    ("steps", "edited", "diagnosed", "remarked"),
+    [
+        ((edit_code, notes), 1, 2, True),
+        ((new_file, declared), 1, 2, True),
+        ((notes, edit_code), 2, 1, False),
+        ((declared, new_file), 2, 1, False),
+        ((other_base, notes), None, 2, False),
+        ((other_base, new_file, notes), 2, 3, True),
+        ((other_files, notes), None, 2, False),
+        ((edit_code, bad_notes), 1, None, True),
+    ],
+)
+def test_the_order_of_diagnosis_and_edit_is_seen_from_outside(
+    steps: tuple[Callable[[Path, Path], None], ...],
+    edited: float | None,
+    diagnosed: float | None,
+    remarked: bool,
+    tmp_path: Path,
+) -> None:
+    work, candidate = rooms(tmp_path)
+    seen = Order(work, candidate)
+    seen.look(0)
+    assert (seen.edited_s, seen.diagnosed_s) == (None, None)
+    for number, step in enumerate(steps, start=1):
+        step(work, candidate)
+        seen.look(number)
+        seen.look(number + 0.5)
+    assert (seen.edited_s, seen.diagnosed_s) == (edited, diagnosed)
+    times = [None if each is None else each * 10.0 for each in (edited, diagnosed)]
+    assert bool(early(*times, 90.0)) is remarked
+
+
+def test_what_is_said_of_an_early_edit() -> None:
+    assert early(12.2, 40.0, 50.0) == (
+        "it changed code before its diagnosis: after 12 s, and stated it after 40 s"
+    )
+    assert early(12.2, None, 50.0).endswith("after 12 s, and stated none")
+    assert early(12.2, 14.0, 50.0) == "", "one piece of work"
+    assert early(49.0, None, 50.0) == early(None, None, 50.0) == ""

@@ -221,6 +221,7 @@ class Side:
             "ended": ended.excess,
             "left": list(ended.left),
             "seconds": round(ended.seconds, 3),
+            "early": ended.early,
             "reasons": list(reasons),
             "usage": {} if door is None else dict(door.usage.figures()),
             "killed": {} if door is None else dict(door.account.before.figures()),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.editors.sessions import places
+from engine.editors.sessions.order import Order, early
 from engine.editors.sessions.room import Room, bwrap, interpreter
 from engine.editors.sessions.watch import Limits, Table, excess
 from engine.errors import SandboxError
@@ -39,13 +40,14 @@ class Launch:
 class Ended:
     """How a session ended. ``excess`` names the limit that ended it, ``status`` is the agent's own
     exit status (None where it was ended), ``left`` are processes it had not ended, ``said`` the
-    last of its output."""
+    last of its output, ``early`` what it did before it stated its diagnosis."""
 
     status: int | None
     excess: str
     left: tuple[str, ...]
     seconds: float
     said: str
+    early: str = ""
 
 
 async def run(
@@ -57,7 +59,7 @@ async def run(
     doesn't start.
     """
     loop = asyncio.get_running_loop()
-    began = loop.time()
+    began, order = loop.time(), Order(room.work, room.candidate)
     over = ""
     with _Pipes() as pipes:
         process = await _start(room, launch, socket, pipes)
@@ -67,6 +69,7 @@ async def run(
             pipes.init = _opened(await asyncio.to_thread(_all, pipes.info))
             while not over and not (await asyncio.wait({ended}, timeout=_POLL_S))[0]:
                 seconds = loop.time() - began
+                order.look(seconds)
                 over = excess(limits, table, process.pid, room.work, seconds)
         finally:
             await asyncio.shield(_end(process, ended, pipes.init))
@@ -74,10 +77,14 @@ async def run(
         seconds = loop.time() - began
         if pipes.init is None and not over:
             raise SandboxError(f"bubblewrap does not work here: {said.strip()[-300:]}")
+        order.look(seconds)
         status, left = _report(pipes.report)
     if over:
-        return Ended(None, over, left, seconds, said)
-    return Ended(process.returncode if status is None else status, "", left, seconds, said)
+        status = None
+    elif status is None:
+        status = process.returncode
+    wrong = early(order.edited_s, order.diagnosed_s, seconds)
+    return Ended(status, over, left, seconds, said, wrong)
 
 
 class _Pipes:

@@ -167,6 +167,8 @@ def _remarks(room: Room, ended: Ended, known: Known) -> Iterator[str]:
     commits = _commits(room.candidate / ".git") - {entry.oid for entry in known.entries}
     if commits:
         yield f"it made {len(commits)} commits of its own, which are not used"
+    if ended.early:
+        yield ended.early
     if ended.status and not ended.excess:
         yield f"it ended with status {ended.status}"
 
