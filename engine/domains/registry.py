@@ -12,6 +12,7 @@ DOMAINS = {
     "smart_home": "engine.domains.smart_home:DOMAIN",
     "attribution": "engine.domains.attribution.domain:DOMAIN",
     "rbac_sql": "engine.domains.rbac_sql.domain:DOMAIN",
+    "harbor": "engine.harbor.domain:DOMAIN",
     "terminal": "engine.domains.terminal.domain:DOMAIN",
 }
 
