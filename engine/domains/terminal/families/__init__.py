@@ -10,6 +10,7 @@ from engine.domains.terminal.families import (
     files,
     forensics,
     haystack,
+    repair,
     schedule,
     service,
 )
@@ -19,6 +20,7 @@ FAMILIES: Mapping[str, Family] = {
     family.name: family
     for family in (
         files.FAMILY,
+        repair.FAMILY,
         documents.FAMILY,
         haystack.FAMILY,
         service.FAMILY,

@@ -1,0 +1,1 @@
+"""The right code of the small repositories that agents repair: read as text, never imported."""
