@@ -130,6 +130,7 @@ def test_a_harness_that_doesn_t_load_is_an_iteration_kept(run: RunRepository) ->
     assert "raise RuntimeError(1)" in refused
     round_ = json.loads(run.ok("coevo", "show", "r003", "--json"))
     assert not round_["promoted"] and round_["gain"] is None
+    assert "kept at H_t: smoke" in round_["lineages"]["k1"]
     base = git(run, "log", "-1", "--format=%P", "evo/harness/r004-k1").strip()
     assert base == second["harness"], "the next iteration starts from H_t"
 
@@ -165,16 +166,16 @@ def test_the_session_before_is_shown_from_the_second_iteration_of_a_stage_on(
 
 def test_git_bisect_finds_the_commit_that_added_truncation(run: RunRepository) -> None:
     [task] = [task for task, scores in outcome(run, 0)["by_task"].items() if scores == [0.0]]
-    said = run.ok("coevo", "check-task", "harness/r001-k1", task)
-    assert "r001-k1" in said and "passes" in said
-    failed = run.run("coevo", "check-task", "harness/r000-seed", task)
+    said = run.ok("coevo", "solves", "harness/r001-k1", task)
+    assert "r001-k1" in said and "solves" in said
+    failed = run.run("coevo", "solves", "harness/r000-seed", task)
     assert failed.returncode == 1 and "context_overflow" in failed.stdout
     git(run, "bisect", "start", "--no-checkout", "evo/harness/r007-k1", "evo/harness/r000-seed")
-    found = git(run, "bisect", "run", "coevo", "check-task", "--find-fix", "BISECT_HEAD", task)
+    found = git(run, "bisect", "run", "coevo", "solves", "--find-fix", "BISECT_HEAD", task)
     first = git(run, "rev-parse", "evo/harness/r001-k1").strip()
     assert f"{first} is the first bad commit" in found
     git(run, "bisect", "reset")
-    unknown = run.run("coevo", "check-task", "harness/r000-seed", "ffffffff")
+    unknown = run.run("coevo", "solves", "harness/r000-seed", "ffffffff")
     assert unknown.returncode == 128 and "no one task is called" in unknown.stderr
 
 
@@ -183,8 +184,8 @@ def test_a_trial_s_folder_names_its_task(run: RunRepository) -> None:
     names = sorted(path.name for path in trials.iterdir())
     assert len(names) == 5 and "previous_update" in names
     trial = next(name for name in names if name.startswith("dialogue"))
-    shown = json.loads(run.ok("coevo", "check-task", "r007-k1", trial, "--json"))
-    assert shown["passes"] and trial.endswith(shown["task"])
+    shown = json.loads(run.ok("coevo", "solves", "r007-k1", trial, "--json"))
+    assert shown["solves"] and trial.endswith(shown["task"])
 
 
 def test_a_batch_s_pair_replays_task_by_task(run: RunRepository) -> None:

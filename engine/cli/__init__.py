@@ -16,10 +16,10 @@ from engine.cli import (
     data,
     doctor,
     evaluate,
-    evolution,
     history,
     runs,
     scores,
+    solves,
 )
 from engine.errors import CoevoError
 
@@ -45,7 +45,7 @@ for command in (
     *scores.COMMANDS,
     *audit.COMMANDS,
     *evaluate.COMMANDS,
-    *evolution.COMMANDS,
+    *solves.COMMANDS,
     *data.COMMANDS,
     *costs.COMMANDS,
     *doctor.COMMANDS,

@@ -10,7 +10,7 @@ import click
 
 from engine.cli.measurements import audit_facts, outside_facts
 from engine.cli.options import context_here, json_option, print_json, run_option
-from engine.cli.steps import print_steps
+from engine.cli.steps import line, print_steps
 from engine.cli.summary import pair_facts
 from engine.context import Context, require_started
 from engine.errors import ArchiveError
@@ -165,9 +165,18 @@ def described(context: Context, kind: str, oid: str) -> dict[str, Any]:
         "subject": done.subject,
         "promoted": done.promoted,
         "gain": done.gain,
+        **_lineages(context, done.round),
         "incumbent": dict(pair_facts(context, done.incumbent)),
         "costs": dict(done.costs),
     }
+
+
+def _lineages(context: Context, number: int) -> dict[str, Any]:
+    """In self-evolution: what each lineage did in a round."""
+    if context.params.mode != "self":
+        return {}
+    found = [step for step in steps(context, since=number) if step.iteration == number]
+    return {"lineages": {step.lineage: line(step).strip() for step in found}}
 
 
 @click.command()

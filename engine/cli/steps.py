@@ -11,6 +11,7 @@ from engine.cli.options import print_json
 from engine.self_evolution.history import Step
 
 _LONGEST = 200
+"""Of a reason: its beginning says which check, its end what a traceback came to."""
 
 
 def print_steps(steps: Sequence[Step], as_json: bool) -> None:
@@ -53,4 +54,6 @@ def _outcome(step: Step) -> str:
     if step.accepted:
         repaired = " after repair" if step.repaired else ""
         said = f"accepted{repaired}: {step.subject}"
-    return said if len(said) <= _LONGEST else said[: _LONGEST - 3] + "..."
+    return (
+        said if len(said) <= _LONGEST else f"{said[: _LONGEST // 2]} ... {said[-_LONGEST // 2 :]}"
+    )

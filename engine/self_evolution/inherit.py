@@ -49,7 +49,8 @@ async def _next(
         return Candidate(lineage, harness, head.checkpoint, {head.checkpoint: 1.0}, why)
 
     if offspring.status != "valid":
-        return candidate(head.harness, f"kept at H_t: {'; '.join(offspring.reasons)}")
+        reasons = " ".join("; ".join(offspring.reasons).split())
+        return candidate(head.harness, f"kept at H_t: {reasons}")
     entry = context.archive.harness(offspring.harness)
     said = f"accepted: +{entry.lines_added} of {entry.line_budget} lines"
     if offspring.repaired:

@@ -32,7 +32,7 @@ from kernel.host import WorkerPool
 from kernel.shell import ShellLimits
 from kernel.trajectory import Trajectory
 
-_OUTPUT_BYTES, _MESSAGE_BYTES = 32 * 2**20, 256 * 2**20
+_OUTPUT_BYTES, _MESSAGE_BYTES, _RECORD_BYTES = 32 * 2**20, 256 * 2**20, 16 * 2**20
 """Of a session: reading whole records takes as much as any careless command prints."""
 
 
@@ -74,7 +74,12 @@ class Proposer:
         self._forbidden = Forbidden.of_tasks(context.domain, tasks["train"], tasks["validation"])
         self._practice = _practice(context, tasks["train"][0])
         limits = context.params.evolution.session.limits(context.domain.turn_limit)
-        roomy = replace(limits, output_bytes=_OUTPUT_BYTES, message_bytes=_MESSAGE_BYTES)
+        roomy = replace(
+            limits,
+            output_bytes=_OUTPUT_BYTES,
+            message_bytes=_MESSAGE_BYTES,
+            record_bytes=_RECORD_BYTES,
+        )
         self._setting: Setting = replace(context.setting("update"), limits=roomy)
 
     async def propose(self, brief: Brief, head: Head) -> Proposal:

@@ -21,7 +21,7 @@ class Found(NamedTuple):
     split: str
 
 
-async def check_task(context: Context, harness: str, checkpoint: str, name: str) -> Rollout:
+async def solve(context: Context, harness: str, checkpoint: str, name: str) -> Rollout:
     """The rollout, from the journal where it was run before. Raises DataError for a task that the
     run doesn't have."""
     found = find_task(context, name)
