@@ -121,7 +121,8 @@ def test_who_stops_before_goodbye_has_done_a_part() -> None:
 )
 def test_messages_come_in_by_ticks_alone(ticks: list[int], moves: list[Any]) -> None:
     mails = [Mail(tick, f"m{tick:03d}", f"text {tick}") for tick in ticks]
-    shift, seen, commands = Shift(mails, end=45), {}, 0
+    shift, commands = Shift(mails, end=45), 0
+    seen: dict[str, bytes] = {}
     for move in moves:
         if move == "command":
             before = shift.now
@@ -176,10 +177,10 @@ def test_the_general_harness_works_with_people_and_clocks(family: str) -> None:
     steps = [call("bash", {"command": problem.solution})]
     steps += [call(name, arguments) for name, arguments in problem.solution_calls]
     done = rollout(problem, [*steps, text("All done.")])
-    assert done.answer["score"] == 1.0, done.answer["grader"]
     assert done.end == "answered"
+    assert done.answer is not None and done.answer["score"] == 1.0, done.answer
     alone = rollout(problem, [text("Nothing to do.")])
-    assert alone.answer["score"] == 0.0
+    assert alone.answer is not None and alone.answer["score"] == 0.0
 
 
 def rollout(problem: Problem, steps: list[Completion]) -> Trajectory:

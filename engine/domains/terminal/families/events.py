@@ -206,7 +206,8 @@ def make(rng: random.Random, difficulty: int) -> Problem:
         draft.new()
     before, patience = draft.rows(), 14 - difficulty
     team = [f"{name}@warehouse.example" for name in draft.team]
-    tick, mails, questions = 2, [], {}
+    tick, mails = 2, []
+    questions: dict[str, list[int]] = {}
     calls: list[tuple[str, Mapping[str, Any]]] = []
     for number, kind in enumerate(_kinds(rng, difficulty), rng.randrange(1, 30)):
         tick += rng.randrange(2, 7)

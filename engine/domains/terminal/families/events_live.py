@@ -55,7 +55,7 @@ TOOLS = (
 class Shift:
     """``engine.domains.terminal.live.Live`` of one shift, which ends at tick ``end``."""
 
-    tools = TOOLS
+    tools: tuple[ToolSchema, ...] = TOOLS
 
     def __init__(self, mails: Sequence[Mail], end: int) -> None:
         self._mails, self._end = sorted(mails, key=lambda mail: mail.tick), end

@@ -135,8 +135,8 @@ def _wanted_day(case: Case, booking: Booking, turn: int) -> tuple[Request, Trip]
     if turn:
         opening = f"I'm sorry, I can't on that day after all. Please make it {day} for "
         opening += f"{booking.code}.{wish}"
-    asked = ("move", booking.code, booking.postcode, opening, route, right.date, after, most)
-    return Request(*asked), right
+    code, postcode = booking.code, booking.postcode
+    return Request("move", code, postcode, opening, route, right.date, after, most), right
 
 
 def _cancel(case: Case) -> None:

@@ -169,7 +169,7 @@ class Desk:
     """``engine.domains.terminal.live.Live`` of one dialogue. What breaks a rule is done all the
     same, and noted."""
 
-    tools = TOOLS
+    tools: tuple[ToolSchema, ...] = TOOLS
 
     def __init__(
         self, bookings: Sequence[Booking], trips: Sequence[Trip], requests: Sequence[Request]
