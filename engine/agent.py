@@ -39,13 +39,14 @@ def check_out(context: Context, pair_oid: str, folder: Path) -> None:
     shutil.copytree(agent.folder, folder / "checkpoint")
     sample = context.tasks("train")[0]
     task = context.domain.practice(sample, sample.instruction)
-    settings = {
-        "pair": pair_oid,
-        "weights": agent.weights,
-        "params": as_of(context, pair.round).params.model_dump(mode="json"),
-    }
-    (folder / "agent.json").write_text(json.dumps(settings, indent=1) + "\n")
     (folder / "world.json").write_text(json.dumps(asdict(task), indent=1) + "\n")
+    write_settings(folder, pair_oid, agent.weights, as_of(context, pair.round).params)
+
+
+def write_settings(folder: Path, pair_oid: str, weights: str, params: Params) -> None:
+    """What makes ``harness/``, ``checkpoint/`` and ``world.json`` run: agent.json and run.sh."""
+    settings = {"pair": pair_oid, "weights": weights, "params": params.model_dump(mode="json")}
+    (folder / "agent.json").write_text(json.dumps(settings, indent=1) + "\n")
     script = folder / "run.sh"
     script.write_text(_RUN.format(python=shlex.quote(sys.executable)))
     script.chmod(0o755)

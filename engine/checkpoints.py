@@ -101,14 +101,21 @@ class CheckpointStore:
 
 
 def digest(folder: Path) -> str:
-    """sha256 over the names and contents of a checkpoint's files (its card left out)."""
-    total = hashlib.sha256()
-    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+    """``digest_of`` the files below a folder."""
+    found = {}
+    for path in (p for p in folder.rglob("*") if p.is_file()):
         name = path.relative_to(folder).as_posix()
-        if name in _IGNORED or name.startswith("."):
-            continue
-        with path.open("rb") as stream:
-            total.update(f"{name}\0{hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
+        if name not in _IGNORED and not name.startswith("."):
+            with path.open("rb") as stream:
+                found[name] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return digest_of(found)
+
+
+def digest_of(files: Mapping[str, str]) -> str:
+    """sha256 over the names and sha256 of a checkpoint's files (its card left out)."""
+    total = hashlib.sha256()
+    for name in sorted(files, key=Path):  # as paths sort, not as texts do
+        total.update(f"{name}\0{files[name]}\n".encode())
     return total.hexdigest()
 
 

@@ -3,16 +3,12 @@
 The archive keeps that text in its commits, so no ``.dvc`` file has to lie in the work tree: data
 goes to the cache by DVC's own data layer and comes back from there, or from the default remote.
 Nothing here takes DVC's repository lock, so all of it works inside a running ``dvc repro``.
-
-A text, and the list of a folder's files that it leads to, may come from a stranger's clone: hashes
-and names are checked before they become paths.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from engine import dvc_remote
+from engine.dvc_text import files, has, hash_info, read
 from engine.errors import DataError
+from engine.observer import Observer, Silent
 
 if TYPE_CHECKING:
     from dvc.repo import Repo
     from dvc_data.hashfile.hash_info import HashInfo
-
-_MD5 = re.compile(r"[0-9a-f]{32}(\.dir)?")
 
 
 class DvcStore:
@@ -44,7 +41,7 @@ class DvcStore:
         from dvc_objects.errors import ObjectDBError, ObjectFormatError
 
         try:
-            with Repo(str(self._root)) as repo:
+            with Repo(str(self._root), config=_shared(self._root)) as repo:
                 yield repo
         except (DvcException, ObjectDBError, ObjectFormatError) as error:
             raise DataError(f"{self._root}: DVC: {error}") from None
@@ -95,124 +92,100 @@ class DvcStore:
         from dvc_data.hashfile import load
         from dvc_data.hashfile.checkout import checkout
 
-        wanted = _hash_info(dvc_text)
+        wanted = hash_info(dvc_text)
         with self._repo() as repo:
             cache = repo.cache.local
             broken = _drop_broken(cache, wanted)
-            if not _has(cache, wanted):
-                self._pull(repo, wanted, dest, broken)
+            if not has(cache, wanted):
+                self._pull(repo, dvc_text, dest, broken)
             dest.parent.mkdir(parents=True, exist_ok=True)
             partial = dest.with_name(f".{dest.name}.{os.getpid()}")
             checkout(str(partial), repo.fs, load(cache, wanted), cache, force=True)
             _replace(partial, dest)
         return dest
 
-    def push(self, dvc_texts: Iterable[str], remote: str | None = None) -> int:
+    @property
+    def cache_folder(self) -> Path:
+        """Where objects lie: ``ab/cdef…`` for the MD5 ``abcdef…``."""
+        with self._repo() as repo:
+            return Path(repo.cache.local.path)
+
+    @property
+    def has_remote(self) -> bool:
+        """Whether a default remote is configured."""
+        with self._repo() as repo:
+            return dvc_remote.has_remote(repo)
+
+    def push(
+        self, dvc_texts: Iterable[str], observer: Observer | None = None, remote: str | None = None
+    ) -> int:
         """Push exactly what the texts name to a remote; how many objects went.
 
         Raises DataError where there is no remote or it fails.
         """
-        from dvc_data.hashfile.transfer import transfer
-
-        wanted = {_hash_info(text) for text in dvc_texts}
+        wanted = {hash_info(text) for text in dvc_texts}
         with self._repo() as repo:
-            target = self._remote(repo, "push", remote)
-            for each in wanted:
-                _has(repo.cache.local, each)  # raises where a folder's list leads elsewhere
-            result = transfer(repo.cache.local, target, wanted, shallow=False)
-        if result.failed:
+            target = dvc_remote.remote(repo, "push", remote)
+            return dvc_remote.send(repo.cache.local, target, wanted, observer or Silent())
+
+    def fetch(self, dvc_texts: Iterable[str], observer: Observer | None = None) -> int:
+        """Bring exactly what the texts name from the default remote into the cache; how many
+        objects came. Raises DataError: no remote, it fails or lacks something, no room here."""
+        texts = set(dvc_texts)
+        with self._repo() as repo:
+            cache = repo.cache.local
+            missing = {text for text in texts if not has(cache, hash_info(text))}
+            if not missing:
+                return 0
+            dvc_remote.require_cache_room(cache, sum(read(text).size for text in missing))
+            source = dvc_remote.remote(repo, "pull")
+            wanted = {hash_info(text) for text in missing}
+            came = dvc_remote.bring(cache, source, wanted, observer or Silent())
+            lacking = sorted(read(x).name for x in missing if not has(cache, hash_info(x)))
+        if lacking:
             raise DataError(
-                f"DVC: {len(result.failed)} objects did not reach the remote; try again"
+                f"{', '.join(lacking[:5])}{' …' if lacking[5:] else ''}: not on the DVC remote; "
+                "whoever has the run must `coevo push` it"
             )
-        return len(result.transferred)
+        return came
 
-    def _pull(self, repo: Repo, wanted: HashInfo, dest: Path, broken: Sequence[str]) -> None:
-        from dvc_data.hashfile.transfer import transfer
-
+    def _pull(self, repo: Repo, dvc_text: str, dest: Path, broken: Sequence[str]) -> None:
+        wanted, cache = hash_info(dvc_text), repo.cache.local
         lacking = "not in DVC's cache"
         if broken:
             lacking += f" any more ({', '.join(broken)} was truncated or changed, and removed)"
         try:
-            source = self._remote(repo, "pull", None)
+            source = dvc_remote.remote(repo, "pull")
         except DataError as error:
             raise DataError(f"{dest.name}: {lacking}, and {error}") from None
-        cache = repo.cache.local
-        transfer(source, cache, {wanted}, verify=True)
-        if wanted.isdir and cache.exists(wanted.value):
-            # A folder's list of files has to be here before its files can be asked for.
-            transfer(source, cache, set(_files(cache, wanted)), verify=True)
-        if not _has(cache, wanted):
+        dvc_remote.require_cache_room(cache, read(dvc_text).size)
+        dvc_remote.bring(cache, source, {wanted}, Silent())
+        if not has(cache, wanted):
             raise DataError(
                 f"{dest.name} ({wanted.value}): {lacking}, and not on the remote; whoever has the "
                 "run must `coevo push` it"
             )
 
-    def _remote(self, repo: Repo, command: str, name: str | None) -> Any:
-        if not (name or repo.config["core"].get("remote")):
-            raise DataError(
-                "no DVC remote is configured: `dvc remote add --default NAME URL`, then try again"
-            )
-        return repo.cloud.get_remote_odb(name, command)
 
+def _shared(root: Path) -> dict[str, Any]:
+    """In a git worktree the main one's cache and local configuration, else nothing: one object is
+    stored once, whichever worktree made it, and what a person configured holds in all of them."""
+    from dvc.config import Config
 
-def name_in(dvc_text: str) -> str:
-    """The file or folder name that a ``.dvc`` text gives. Raises DataError for any other text."""
-    return _read(dvc_text)[1]
-
-
-def _hash_info(dvc_text: str) -> HashInfo:
-    from dvc_data.hashfile.hash_info import HashInfo
-
-    return HashInfo("md5", _read(dvc_text)[0])
-
-
-def _read(dvc_text: str) -> tuple[str, str]:
-    """The hash and the name in a ``.dvc`` text."""
-    try:
-        [out] = yaml.safe_load(dvc_text)["outs"]
-        value, name = out["md5"], out["path"]
-    except (yaml.YAMLError, KeyError, TypeError, ValueError, RecursionError):
-        value, name = None, None
-    if not (isinstance(value, str) and _MD5.fullmatch(value) and _plain(name)):
-        raise DataError(
-            f"a .dvc text that names no MD5 or no plain file ({dvc_text[:100]!r}); the archive it "
-            "stands in is broken or forged, clone it again from a source you trust"
-        )
-    return value, name
-
-
-def _plain(name: object) -> bool:
-    """Whether ``name`` is one component of a path that stays where it is put."""
-    return (
-        isinstance(name, str)
-        and name not in ("", ".", "..")
-        and name.isprintable()
-        and not set(name) & set("/\\")
-    )
-
-
-def _files(cache: Any, folder: HashInfo) -> list[HashInfo]:
-    """What a folder in the cache is made of. Raises DataError for files outside it."""
-    from dvc_data.hashfile.tree import Tree
-
-    entries = []
-    for key, _, entry in Tree.load(cache, folder):
-        value = entry.value if entry is not None else None
-        if not (all(map(_plain, key)) and _MD5.fullmatch(value or "")):
-            raise DataError(
-                f"{folder.value}: its list has a file {'/'.join(key)!r} of hash {value!r}, outside "
-                "the folder or the cache; it is forged, get it from a source you trust"
-            )
-        entries.append(entry)
-    return entries
-
-
-def _has(cache: Any, wanted: HashInfo) -> bool:
-    """Whether the cache has the object, and for a folder every file of it."""
-    if not cache.exists(wanted.value):
-        return False
-    files = _files(cache, wanted) if wanted.isdir else []
-    return all(cache.exists(entry.value) for entry in files)
+    pointer = root / ".git"
+    if not pointer.is_file():
+        return {}
+    gitdir = Path(pointer.read_text("utf-8").removeprefix("gitdir:").strip())
+    common = gitdir / "commondir"
+    if not common.is_file():
+        return {}
+    main = (gitdir / common.read_text("utf-8").strip()).resolve().parent / ".dvc"
+    if not main.is_dir():
+        return {}
+    local = dict(Config(str(main), validate=False).load_one("local"))
+    cache = dict(Config(str(main), validate=False)["cache"])
+    local["cache"] = {"dir": str(main / "cache")} | cache
+    return local
 
 
 def _drop_broken(cache: Any, wanted: HashInfo) -> list[str]:
@@ -233,7 +206,7 @@ def _drop_broken(cache: Any, wanted: HashInfo) -> list[str]:
         return False
 
     if check(str(wanted.value)) and wanted.isdir:
-        for entry in _files(cache, wanted):
+        for entry in files(cache, wanted):
             check(str(entry.value))
     return broken
 

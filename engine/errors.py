@@ -81,3 +81,9 @@ class BudgetSpent(CoevoError):
             f"{who}: the {whose}'s budget is spent ({figures}), no further call was made; what had "
             f"finished is kept{mend}"
         )
+
+
+class HubError(CoevoError):
+    """The Hub refuses, lacks what was asked for, or can't be reached."""
+
+    exit_code = 11

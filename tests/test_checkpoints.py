@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from engine.checkpoints import CheckpointStore, digest
-from engine.dvc_store import DvcStore, name_in
+from engine.dvc_store import DvcStore
+from engine.dvc_text import name_in
 from engine.errors import CheckpointError, DataError
 from engine.smollm2 import GGUF, unpack
 

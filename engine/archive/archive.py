@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from engine.archive import branches, export, lock, notes, reading, rebuild, refs, trees
+from engine.archive import branches, export, lock, notes, published, reading, rebuild, refs, trees
 from engine.archive import configure as configuring
 from engine.archive import recover as recovering
 from engine.archive import resolve as resolving
@@ -160,6 +160,21 @@ class Archive:
         standing = ((pair, self.standing(pair)) for pair in self.pairs())
         pairs = (replace(p, score=o.get("score"), timr=o.get("timr")) for p, o in standing)
         return notes.rebuild(self._store, pairs, self._clock())
+
+    # --- where the Hub has pairs ----------------------------------------------------------------
+
+    def publish(self, pair: str, facts: Mapping[str, Any]) -> None:
+        """Note beside a pair's commit where it was published; nothing archived changes."""
+        oid = self.pair(pair).oid
+        published.add(self._store, refs.publications(self.run), oid, facts, self._clock())
+
+    def publications(self) -> dict[str, list[Mapping[str, Any]]]:
+        """What ``publish`` noted: pair -> its places, oldest first."""
+        return published.read(self._store, refs.publications(self.run))
+
+    def merge_publications(self, ref: str) -> None:
+        """Take in the notes that another clone made, which were fetched to ``ref``."""
+        published.merge(self._store, refs.publications(self.run), ref, self._clock())
 
     # --- adding: each returns the full id, and the same id when it is there already -----------
 

@@ -37,11 +37,11 @@ def rebuild(store: Store, pairs: Iterable[Pair], clock: float) -> int:
     wanted = {pair.harness: text(pair) for pair in best(pairs).values()}
     old = store.target(refs.NOTES)
     old_tree = str(store.commit(old).tree_id) if old else None
-    entries = _existing(store, old_tree) if old_tree else {}
+    entries = existing(store, old_tree) if old_tree else {}
     entries |= {oid: staging.blob(line.encode()) for oid, line in wanted.items()}
     if not entries:
         return 0
-    tree = _tree(staging, entries)
+    tree = fanned(staging, entries)
     if tree != old_tree:
         commit = staging.commit(tree, [], "Best outcome of each harness (derived)\n")
         with translated("writing the notes"):
@@ -51,12 +51,12 @@ def rebuild(store: Store, pairs: Iterable[Pair], clock: float) -> int:
     return len(wanted)
 
 
-def _existing(store: Store, tree: str) -> dict[str, str]:
+def existing(store: Store, tree: str) -> dict[str, str]:
     """Notes as they are, whatever their fan-out: annotated object -> blob."""
     return {path.replace("/", ""): oid for path, oid in store.paths(tree).items()}
 
 
-def _tree(staging: Staging, entries: dict[str, str]) -> str:
+def fanned(staging: Staging, entries: dict[str, str]) -> str:
     """Two hex digits a folder, as git spreads many notes."""
     folders: dict[str, dict[str, tuple[str, str]]] = {}
     for oid, blob in entries.items():

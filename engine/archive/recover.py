@@ -60,7 +60,7 @@ def _clear_locks(store: Store, run: str) -> int:
 def _lock_files(gitdir: Path, run: str) -> Iterator[Path]:
     for prefix in (refs.branches(run), refs.hidden(run)):
         yield from (gitdir / prefix).rglob("*.lock")
-    for name in ("packed-refs.lock", f"{refs.NOTES}.lock"):
+    for name in ("packed-refs.lock", f"{refs.NOTES}.lock", f"{refs.publications(run)}.lock"):
         if (gitdir / name).exists():
             yield gitdir / name
 

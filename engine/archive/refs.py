@@ -84,6 +84,11 @@ def evolution(run: str) -> str:
     return f"refs/heads/{run}/evolution"
 
 
+def publications(run: str) -> str:
+    """Notes beside pair commits: where the Hub has them."""
+    return f"refs/notes/coevo-hub/{run}"
+
+
 def branches(run: str) -> str:
     """The prefix of everything people see of a run."""
     return f"refs/heads/{run}/"

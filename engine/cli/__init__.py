@@ -20,6 +20,7 @@ from engine.cli import (
     runs,
     scores,
     solves,
+    transfer,
 )
 from engine.errors import CoevoError
 
@@ -42,6 +43,7 @@ for command in (
     *runs.COMMANDS,
     *history.COMMANDS,
     *agents.COMMANDS,
+    *transfer.COMMANDS,
     *scores.COMMANDS,
     *audit.COMMANDS,
     *evaluate.COMMANDS,

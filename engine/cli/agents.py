@@ -1,4 +1,4 @@
-"""replay, test, use, push: archived pairs run again, tested, checked out, sent on."""
+"""replay, test, use: archived pairs run again, tested, checked out."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ import click
 from engine.agent import check_out
 from engine.cli.history import pair_of, pairs_of
 from engine.cli.options import context_here, json_option, print_json, run_option
-from engine.context import require_started
 from engine.measurement import as_json as record_json
-from engine.pushing import push as push_run
 from engine.replaying import Replay
 from engine.replaying import replay as replay_pair
 from engine.statistics import Difference
@@ -105,22 +103,4 @@ def use(commit: str, folder: Path, run: str | None) -> None:
     click.echo(f'made {folder}; next: {folder}/run.sh "AN INSTRUCTION"')
 
 
-@click.command()
-@click.argument("git_remote", required=False)
-@run_option
-def push(git_remote: str | None, run: str | None) -> None:
-    """Push the run's data to the default DVC remote, then its branches to GIT_REMOTE if named.
-
-    \b
-    dvc remote add --default shared s3://bucket/path
-    coevo push origin
-    """
-    context = context_here(run)
-    require_started(context)
-    done = push_run(context, git_remote)
-    click.echo(
-        f"{done.objects} objects pushed to the DVC remote; refs: {', '.join(done.refs) or '-'}"
-    )
-
-
-COMMANDS = (replay, test, use, push)
+COMMANDS = (replay, test, use)
