@@ -57,7 +57,10 @@ def entries(path: Path) -> list[Entry]:
     unknown = Usage(calls=1, unanswered=1)
     return [
         Entry(
-            *(b[name] for name in ("round", "role", "session", "model")),
+            b["round"],
+            b["role"],
+            b["session"],
+            b["model"],
             used.get(call, unknown),
             b.get("work", ""),
         )
