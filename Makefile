@@ -2,10 +2,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SWIFT := .venv-swift
+SWIFT_NEEDS := torch==2.13.0 transformers==5.19.0 ms-swift==4.6.0 deepspeed==0.19.8 jsonschema
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install round run lint types test test-crash bench clean
+.PHONY: help install round run lint types test test-crash test-swift bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,6 +38,15 @@ test: install lint types ## the whole test suite, with lint and types
 
 test-crash: install ## kill a round at fifty random instants
 	COEVO_KILLS=50 pytest -m crash
+
+test-swift: install $(SWIFT)/installed ## train with the real ms-swift, in an environment of its own
+	pytest -m swift
+
+$(SWIFT)/installed: Makefile
+	$(PYTHON) -m venv $(SWIFT)
+	$(SWIFT)/bin/python -m pip install --quiet --upgrade pip
+	$(SWIFT)/bin/python -m pip install --quiet $(SWIFT_NEEDS)
+	touch $@
 
 bench: install ## the benchmarks, each a ratio against a named baseline
 	python benchmarks/overhead.py

@@ -20,6 +20,7 @@ from engine.cli import (
     runs,
     scores,
     solves,
+    training,
     transfer,
 )
 from engine.errors import CoevoError
@@ -50,6 +51,7 @@ for command in (
     *solves.COMMANDS,
     *data.COMMANDS,
     *costs.COMMANDS,
+    *training.COMMANDS,
     *doctor.COMMANDS,
 ):
     cli.add_command(command)

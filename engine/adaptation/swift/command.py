@@ -35,7 +35,7 @@ def sft(program: str, job: Job, params: TrainParams, options: SwiftOptions) -> l
         "model": job.checkpoint,
         "model_type": options.model_type or model_type(job.checkpoint),
         "check_model": False,
-        "use_chat_template": False,
+        **plain_template(job.checkpoint),
         "disable_ignore_empty_think": True,
         **_tuner(params),
         "dataset": job.rows,
@@ -124,6 +124,15 @@ def flags(arguments: Mapping[str, object]) -> list[str]:
 def model_type(checkpoint: Path) -> str:
     """The architecture's name, which is ms-swift's own for most; it refuses to guess."""
     return str(json.loads((checkpoint / "config.json").read_text("utf-8")).get("model_type", ""))
+
+
+def plain_template(checkpoint: Path) -> dict[str, object]:
+    """Rows as they are: no template of ms-swift's is applied. It wants one named all the same where
+    many models share an architecture; those with eyes have one of their own, which prepares more
+    than text."""
+    config = json.loads((checkpoint / "config.json").read_text("utf-8"))
+    named = {} if {"vision_config", "text_config"} & set(config) else {"template": "chatml"}
+    return {**named, "use_chat_template": False}
 
 
 def _tuner(params: TrainParams) -> dict[str, object]:
