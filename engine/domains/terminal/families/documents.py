@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -193,14 +193,15 @@ def _other(rng: random.Random, corpus: Corpus, spot: Spot) -> int:
 
 
 def _notices(
-    rng: random.Random, corpus: Corpus, difficulty: int
+    rng: random.Random, corpus: Corpus, needed: Sequence[set[Spot]], difficulty: int
 ) -> tuple[dict[Spot, int], list[str]]:
-    """What the reports print, and the corrections by which it becomes the truth. Figures that the
-    questions need are among the corrected ones."""
+    """What the reports print, and the corrections by which it becomes the truth. Of the figures
+    that each question needs (but for one question) one is among the corrected ones."""
     printed, texts = dict(corpus.figures), []
-    needed = sorted(corpus.used)
-    idle = sorted(set(corpus.figures) - corpus.used)
-    wrong = rng.sample(needed, min(difficulty, len(needed))) + rng.sample(idle, 2)
+    used = set().union(*needed)
+    idle = sorted(set(corpus.figures) - used)
+    chosen = [rng.choice(sorted(spots)) for spots in needed[:difficulty]]
+    wrong = [*dict.fromkeys(chosen), *rng.sample(idle, 2)]
     for spot in wrong:
         printed[spot] = _other(rng, corpus, spot)
         steps = [corpus.figures[spot]]
@@ -213,7 +214,7 @@ def _notices(
                 f"{_shown(rng, corpus, spot, value)}. {sentence(rng)}\n"
             )
     if difficulty >= 4:
-        spot = rng.choice(sorted(set(needed) - set(wrong)) or sorted(set(idle) - set(wrong)))
+        spot = rng.choice(sorted(used - set(wrong)) or sorted(set(idle) - set(wrong)))
         texts.append(
             f"Correction. In the annual report {spot.year} of {spot.company} the "
             f"{METRICS[spot.metric]} is wrong.\nThe right figure is "
@@ -226,8 +227,10 @@ def _notices(
     return printed, texts
 
 
-def _files(rng: random.Random, corpus: Corpus, difficulty: int) -> dict[str, bytes]:
-    printed, notices = _notices(rng, corpus, difficulty)
+def _files(
+    rng: random.Random, corpus: Corpus, needed: Sequence[set[Spot]], difficulty: int
+) -> dict[str, bytes]:
+    printed, notices = _notices(rng, corpus, needed, difficulty)
     files = {
         f"reports/{company.replace(' ', '-').lower()}-{year}.md": _report(
             rng, corpus, company, year, printed
@@ -270,14 +273,18 @@ def make(rng: random.Random, difficulty: int) -> Problem:
     corpus = _corpus(rng, difficulty)
     kinds = rng.sample(sorted(ASKED), 1 + difficulty)
     questions = [_question(rng, corpus, kind) for kind in kinds]
-    answers = {str(n): round(_answer(corpus, q), 1) for n, q in enumerate(questions, 1)}
+    answers, needed = {}, []
+    for number, question in enumerate(questions, 1):
+        corpus.used.clear()
+        answers[str(number)] = round(_answer(corpus, question), 1)
+        needed.append(set(corpus.used))
     lines = [
         f"{n}. {ASKED[q['kind']].format(**{**q, 'metric': METRICS[q['metric']]})}"
         for n, q in enumerate(questions, 1)
     ]
     return Problem(
         instruction=INSTRUCTION.format(questions="\n".join(lines)),
-        files=_files(rng, corpus, difficulty),
+        files=_files(rng, corpus, needed, difficulty),
         grader=GRADER,
         facts={"answers": answers},
         solution=f"python3 - <<'PY'\nQUESTIONS = {json.dumps(questions)}\n{SOLUTION}PY",
