@@ -234,6 +234,17 @@ class GateParams(_Section):
     level: float = Field(0.8, gt=0, lt=1)
 
 
+class SessionParams(LimitParams):
+    """What one update session may use, its shell and its harness each."""
+
+    turns: int | None = 300
+    wall_s: float = Field(3600.0, gt=0)
+    cpu_s: int = Field(1800, ge=1)
+    memory_mb: int = Field(2048, ge=64)
+    tmp_mb: int = Field(512, ge=1)
+    processes: int = Field(128, ge=1)
+
+
 class EvolutionParams(_Section):
     """``mode: self`` (second paper): the harness edits itself. ``session`` limits one update
     session; ``repairs`` is how often one that fails the checks goes back; ``lineages`` run side by
@@ -241,9 +252,7 @@ class EvolutionParams(_Section):
 
     stages: list[EvolutionStage] = Field([EvolutionStage()], min_length=1)
     repairs: int = Field(2, ge=0)
-    session: LimitParams = LimitParams(
-        turns=300, wall_s=3600.0, cpu_s=1800, memory_mb=2048, tmp_mb=512, processes=128
-    )
+    session: SessionParams = SessionParams()
     gate: GateParams | None = None
     lineages: int = Field(1, ge=1)
 
@@ -273,6 +282,7 @@ class Params(_Section):
     offspring: int = Field(4, ge=1)
     executions: int = Field(1, ge=1)
     sandbox: Literal["bwrap", "none"] = "bwrap"
+    executor: str = "local"
     splits: SplitSizes = SplitSizes()
     model: ModelParams = ModelParams()
     serving: ServingParams = ServingParams()

@@ -19,6 +19,7 @@ from scripted import ScriptedServer
 
 from engine.domains import Objective, Task, Verdict
 from engine.domains.split import TaskSplits, interleave
+from engine.domains.terminal.domain import problem
 from kernel.contract import Completion, ContextLengthExceeded, ExecResult, RawToolCall, Sampling
 from kernel.scripted import SHELL_RULES
 
@@ -155,7 +156,7 @@ class EvolvingChat:
         seen = [str(m["content"]) for m in messages if m["role"] == "tool"]
         proposes = "harness_workspace" in instruction
         lot = seed % 2
-        commands = self._propose(instruction, seen, lot) if proposes else _solve(instruction, seen)
+        commands = (self._propose if proposes else self._solve)(instruction, seen, lot)
         if self._log:
             kind = "propose" if proposes else "solve"
             with Path(self._log).open("a") as stream:
@@ -182,10 +183,43 @@ class EvolvingChat:
                 return [look, *rule["commands"]]
         return [look]
 
+    def _solve(self, instruction: str, seen: Sequence[str], lot: int) -> Sequence[str]:
+        if instruction.startswith("Logs."):
+            found = re.search(r"the number is (\d+)", seen[0]) if seen else None
+            return ["log", f"answer {found[1] if found else 'unknown'}", "keep read the log"]
+        found = re.search(r"Answer (\d+)\.", instruction)
+        return [f"answer {found[1] if found else 'unknown'}"]
 
-def _solve(instruction: str, seen: Sequence[str]) -> list[str]:
-    if instruction.startswith("Logs."):
-        found = re.search(r"the number is (\d+)", seen[0]) if seen else None
-        return ["log", f"answer {found[1] if found else 'unknown'}", "keep read the log"]
-    found = re.search(r"Answer (\d+)\.", instruction)
-    return [f"answer {found[1] if found else 'unknown'}"]
+
+class OracleServer(EvolvingServer):
+    """On terminal tasks: runs a task's own solution, but looks at a long journal first."""
+
+    fingerprint = "oracle"
+
+    def __init__(self, params: Any, root: Path) -> None:
+        super().__init__(params, root)
+        self._splits = root / "splits"
+
+    def model(self, folder: Path, digest: str) -> OracleChat:  # type: ignore[override]
+        known: dict[str, str] = {}
+        for path in self._splits.glob("*/*.jsonl"):
+            for line in path.read_text().splitlines()[1:]:
+                task = Task(**json.loads(line))
+                known[task.instruction] = problem(task).solution
+        return OracleChat(self._rules, self._latency, self._log, known)
+
+
+class OracleChat(EvolvingChat):
+    def __init__(
+        self,
+        rules: Sequence[Mapping[str, Any]],
+        latency_s: float,
+        log: str | None,
+        known: Mapping[str, str],
+    ) -> None:
+        super().__init__(rules, latency_s, log)
+        self._known = known
+
+    def _solve(self, instruction: str, seen: Sequence[str], lot: int) -> Sequence[str]:
+        solution = self._known.get(instruction, "true")
+        return ["./journal", solution] if "/app/journal" in instruction else [solution]

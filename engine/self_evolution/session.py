@@ -20,7 +20,7 @@ from engine.domains import Task
 from engine.evaluation.keys import Setting, digest
 from engine.evaluation.scheduler import Scheduler
 from engine.leaks import Forbidden
-from engine.params import LimitParams
+from engine.params import SessionParams
 from engine.self_evolution import draw, evidence, places, trials
 from engine.self_evolution.curate import input_tokens
 from engine.self_evolution.extraction import Files, Left
@@ -151,7 +151,7 @@ class Proposer:
         return replace(result, reasons=reasons)
 
 
-def _shell_limits(params: LimitParams) -> ShellLimits:
+def _shell_limits(params: SessionParams) -> ShellLimits:
     return ShellLimits(
         command_s=params.wall_s,
         cpu_s=params.cpu_s,

@@ -11,17 +11,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from engine.domains.terminal.world import BASH
 from engine.self_evolution import places
 from engine.self_evolution.extraction import Files, Left, extract, pack, read_archive
-from kernel.contract import ExecResult
-from kernel.scripted import SHELL_RULES
+from kernel.contract import ExecResult, InterfaceRules
 from kernel.shell import Mount, Shell, ShellLimits
 
 
 class UpdateWorld:
     """See kernel.contract.LastingWorld. ``answer`` is there once it is settled: what was left."""
 
-    rules = SHELL_RULES
+    rules = InterfaceRules((BASH,), calls_per_turn=None, text_turns=True, wants_answer=False)
 
     def __init__(self, workspace: Files, mounts: Mapping[str, Path], limits: ShellLimits) -> None:
         self.public: dict[str, Any] = {}
