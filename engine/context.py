@@ -130,6 +130,7 @@ class Context:
             run_seed=self.params.seed,
             concurrency=1 if self.params.serving.reproducible else self.params.serving.concurrency,
             sandbox=self.params.sandbox,
+            where=self.params.executor,
         )
 
     def setting(self, split: str, sampling: SamplingParams | None = None) -> Setting:

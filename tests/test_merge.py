@@ -254,8 +254,8 @@ def qwen(folder: Path, seed: int) -> Path:
     from safetensors.torch import load_file, save_file
     from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
 
-    torch.manual_seed(seed)
     pico.write_checkpoint(folder)
+    torch.manual_seed(seed)
     config = Qwen3_5TextConfig(
         vocab_size=400,
         hidden_size=32,

@@ -15,7 +15,7 @@ import pytest
 import vllm_cases
 import vllm_runs
 from runs import RunRepository
-from serving_protocol import CALL, TEXT, ask, digest
+from serving_protocol import TEXT, ask, digest
 from serving_protocol import speakers as speakers
 
 from engine.context import Context, open_context

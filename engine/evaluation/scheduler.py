@@ -6,12 +6,12 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from engine.domains import Domain, Task
 from engine.errors import CoevoError, ModelError, SandboxError
+from engine.evaluation.executor import executor
 from engine.evaluation.journal import Journal
 from engine.evaluation.keys import Setting, opaque_id, rollout_key, rollout_seed
 from engine.observer import Bar, Observer
@@ -60,12 +60,16 @@ class Scheduler:
         run_seed: int,
         concurrency: int,
         sandbox: str,
+        where: str = "local",
     ) -> None:
         self._domain, self._journal, self._server = domain, journal, server
         self._observer, self._secret, self._run_seed = observer, secret, run_seed
         self._concurrency = concurrency
         self._gate = asyncio.Semaphore(concurrency)
-        self._pool = WorkerPool(sandbox=sandbox)
+        self._executor = executor(where, domain, sandbox, observer)
+        self._sessions = WorkerPool(sandbox=sandbox)
+        self._for_sessions = False
+        self._loaded = ""
         self._started = False
         self._starting = asyncio.Lock()
         self.cost = Cost()
@@ -75,7 +79,8 @@ class Scheduler:
 
     async def __aexit__(self, *exc: object) -> None:
         if self._started:
-            await self._pool.__aexit__(None, None, None)
+            await self._sessions.__aexit__(None, None, None)
+            await self._executor.stop()
             await self._server.stop()
 
     async def many(self, jobs: Sequence[Job], setting: Setting, title: str) -> list[Rollout]:
@@ -85,16 +90,22 @@ class Scheduler:
         known = self._journal.get(set(keys)) if self._journal is not None else {}
         found: dict[int, Trajectory] = {i: known[key] for i, key in enumerate(keys) if key in known}
         self.cost += Cost(cached=len(found))
-        # One checkpoint at a time (a server holds one), harness by harness (prompts share a
-        # prefix, which servers cache).
+        # One checkpoint at a time (a server holds one; the one it holds first), harness by harness
+        # (prompts share a prefix, which servers cache).
         todo = sorted(
             (i for i in range(len(jobs)) if i not in found),
-            key=lambda i: (jobs[i].agent.weights, jobs[i].agent.code_id, i),
+            key=lambda i: (
+                jobs[i].agent.weights != self._loaded,
+                jobs[i].agent.weights,
+                jobs[i].agent.code_id,
+                i,
+            ),
         )
         if todo:
             await self._start()
             with self._observer.bar(title, len(todo)) as bar:
                 for part in _grouped(todo, lambda i: jobs[i].agent.weights):
+                    self._loaded = jobs[part[0]].agent.weights
                     work = [self._fresh(jobs[i], keys[i], setting, bar) for i in part]
                     for i, done in zip(part, await together(work), strict=True):
                         found[i] = done
@@ -140,8 +151,13 @@ class Scheduler:
         if key in known:
             self.cost += Cost(cached=1)
             return known[key]
-        await self._start()
-        work = partial(self._rolled, agent, instruction, world, setting, seed)
+        await self._start_sessions()
+
+        async def work() -> Trajectory:
+            model = self._server.model(agent.folder, agent.weights)
+            rules = setting.limits, setting.sampling, seed
+            return await self._sessions.run(agent.files, instruction, model, world(), *rules)
+
         [trajectory] = await together([self._kept(key, work, None)])
         return trajectory
 
@@ -157,10 +173,11 @@ class Scheduler:
     async def _fresh(self, job: Job, key: str, setting: Setting, bar: Bar | None) -> Trajectory:
         seed = rollout_seed(self._run_seed, job.task, job.execution)
 
-        def world() -> HostWorld:
-            return self._domain.world(job.task)
+        async def work() -> Trajectory:
+            agent, rules = job.agent, (setting.limits, setting.sampling, seed)
+            model = self._server.model(agent.folder, agent.weights)
+            return await self._executor.run(agent.files, model, job.task, *rules)
 
-        work = partial(self._rolled, job.agent, job.task.instruction, world, setting, seed)
         return await self._kept(key, work, bar)
 
     async def _kept(
@@ -168,7 +185,7 @@ class Scheduler:
     ) -> Trajectory:
         """The rollout, within the bound, counted and on disk."""
         async with self._gate:
-            trajectory = await work()
+            trajectory = await _again(work)
         if self._journal is not None:
             self._journal.put(key, trajectory)
         self.cost += Cost(
@@ -179,32 +196,6 @@ class Scheduler:
         if bar:
             bar.advance()
         return trajectory
-
-    async def _rolled(
-        self,
-        agent: Agent,
-        instruction: str,
-        world: Callable[[], HostWorld],
-        setting: Setting,
-        seed: int,
-    ) -> Trajectory:
-        """One rollout. One whose worker was lost from outside is no fault of the harness: it is
-        run again, in a fresh world."""
-        lost = ""
-        for _ in range(_LOST_TRIES):
-            try:
-                return await self._pool.run(
-                    agent.files,
-                    instruction,
-                    self._server.model(agent.folder, agent.weights),
-                    world(),
-                    setting.limits,
-                    setting.sampling,
-                    seed,
-                )
-            except WorkerLost as error:
-                lost = str(error)
-        raise SandboxError(f"sandboxed workers keep dying from outside ({lost}); run again")
 
     def _key(self, job: Job, setting: Setting) -> str:
         seed = rollout_seed(self._run_seed, job.task, job.execution)
@@ -228,12 +219,20 @@ class Scheduler:
             if not self._started:
                 await self._start_now()
 
+    async def _start_sessions(self) -> None:
+        """Sessions are in worlds of this machine, whatever the executor."""
+        await self._start()
+        async with self._starting:
+            if not self._for_sessions:
+                await self._sessions.__aenter__()
+                self._for_sessions = True
+
     async def _start_now(self) -> None:
         self._observer.say(f"  starting the {self._server.name} server")
         try:
             await self._server.start()
             self._started = True
-            await self._pool.__aenter__()
+            await self._executor.start()
         except SandboxUnavailable as error:
             await self._server.stop()
             self._started = False
@@ -241,6 +240,18 @@ class Scheduler:
                 f"no sandbox works here ({error}); install bubblewrap, or set `sandbox: none` in "
                 "params.yaml to run evolved code unconfined"
             ) from None
+
+
+async def _again(work: Callable[[], Awaitable[Trajectory]]) -> Trajectory:
+    """One rollout. One whose worker was lost from outside is no fault of the harness: it is run
+    again, in a fresh world."""
+    lost = ""
+    for _ in range(_LOST_TRIES):
+        try:
+            return await work()
+        except WorkerLost as error:
+            lost = str(error)
+    raise SandboxError(f"sandboxed workers keep dying from outside ({lost}); run again")
 
 
 async def together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
