@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SWIFT := .venv-swift
+VLLM := .venv-vllm
 SWIFT_NEEDS := torch==2.13.0 transformers==5.19.0 ms-swift==4.6.0 deepspeed==0.19.8 jsonschema
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install round run lint types test test-crash test-swift bench clean
+.PHONY: help install round run lint types test test-crash test-ray test-swift test-vllm bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,6 +48,16 @@ $(SWIFT)/installed: Makefile
 	$(SWIFT)/bin/python -m pip install --quiet --upgrade pip
 	$(SWIFT)/bin/python -m pip install --quiet $(SWIFT_NEEDS)
 	touch $@
+
+test-vllm: install $(VLLM)/installed ## serve with the real vLLM's CPU build, in an environment of its own
+	COEVO_VLLM=1 pytest -m vllm
+
+$(VLLM)/installed: .ci/vllm_environment.py
+	$(PYTHON) .ci/vllm_environment.py $(VLLM)
+
+test-ray: install ## rollouts on a Ray cluster of this machine, nodes lost on the way
+	$(BIN)/python -m pip install --quiet --editable '.[ray]'
+	COEVO_RAY=1 pytest -m ray
 
 bench: install ## the benchmarks, each a ratio against a named baseline
 	python benchmarks/overhead.py
