@@ -138,7 +138,7 @@ def test_rows_hold_the_tokens_of_the_sequences(checkpoint: Path, tmp_path: Path)
     words = tokenizer_of(checkpoint)
     made = sequences(taught_turns(words, SAMPLE), 2048)
     assert write_rows(tmp_path / "rows.jsonl", made, words) == 1
-    [row] = [json.loads(line) for line in (tmp_path / "rows.jsonl").open()]
+    [row] = map(json.loads, (tmp_path / "rows.jsonl").read_text().splitlines())
     parts = [(message["content"], message["loss"]) for message in row["messages"]]
     assert [loss for _, loss in parts] == [False, True, False, True]
     parts[-1] = (parts[-1][0] + words.eos_token, True)
@@ -327,9 +327,6 @@ def test_nothing_of_a_launcher_outlives_the_engine(tmp_path: Path) -> None:
     process.stdin.close()
     assert process.wait() == 128 + signal.SIGKILL
     assert not psutil.pid_exists(int(mark.read_text()))
-    again = subprocess.run(
-        [sys.executable, "-I", tree.__file__, sys.executable, "-c", "raise SystemExit(3)"],
-        stdin=subprocess.PIPE,
-        check=False,
-    )
-    assert again.returncode == 3
+    failing = [sys.executable, "-I", tree.__file__, sys.executable, "-c", "raise SystemExit(3)"]
+    with subprocess.Popen(failing, stdin=subprocess.PIPE) as again:
+        assert again.wait() == 3

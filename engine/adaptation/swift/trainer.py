@@ -163,9 +163,9 @@ class _Run:
                 assert process.stdin is not None
                 process.stdin.close()
         if process.returncode:
-            with self._log.open("rb") as log:
-                log.seek(began)
-                said = cause(log.read().decode("utf-8", "replace"))
+            with self._log.open("rb") as written:
+                written.seek(began)
+                said = cause(written.read().decode("utf-8", "replace"))
             raise TrainerError(
                 f"swift failed: {said} (exit status {process.returncode}; log: {self._log})"
             )

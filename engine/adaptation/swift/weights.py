@@ -11,7 +11,6 @@ from typing import Any
 from engine.errors import TrainerError
 
 _INDEX = "model.safetensors.index.json"
-_CARRIED = "model-carried.safetensors"
 
 
 def write(trained: Path, source: Path, out: Path) -> None:
@@ -24,24 +23,28 @@ def write(trained: Path, source: Path, out: Path) -> None:
     from safetensors.torch import save_file
 
     known = {name: path for path in _shards(source) for name in _names(path)}
-    placed: dict[str, str] = {}
+    shards = _shards(trained)
+    carried = _carried(source, known, {name for path in shards for name in _names(path)})
     out.mkdir(parents=True)
-    for path in _shards(trained):
+    placed: dict[str, str] = {}
+    count = len(shards) + bool(carried)
+    for number, path in enumerate(shards, start=1):
         tensors = dict(_tensors(path, known))
-        save_file(tensors, out / path.name, metadata={"format": "pt"})
-        placed |= dict.fromkeys(tensors, path.name)
-    carried = {name: known[name] for name in known if name not in placed}
-    if json.loads((source / "config.json").read_text("utf-8")).get("tie_word_embeddings"):
-        carried.pop("lm_head.weight", None)  # it is the embedding's
+        save_file(tensors, out / _name(number, count), metadata={"format": "pt"})
+        placed |= dict.fromkeys(tensors, _name(number, count))
     if carried:
-        save_file(_carried(carried), out / _CARRIED, metadata={"format": "pt"})
-        placed |= dict.fromkeys(carried, _CARRIED)
-    if set(placed.values()) != {"model.safetensors"}:
+        save_file(carried, out / _name(count, count), metadata={"format": "pt"})
+        placed |= dict.fromkeys(carried, _name(count, count))
+    if count > 1:
         index = {"metadata": {}, "weight_map": placed}
         (out / _INDEX).write_text(json.dumps(index, indent=2, sort_keys=True), "utf-8")
     for path in source.iterdir():
         if path.is_file() and path.name != "README.md" and ".safetensors" not in path.name:
             shutil.copyfile(path, out / path.name)
+
+
+def _name(number: int, count: int) -> str:
+    return "model.safetensors" if count == 1 else f"model-{number:05}-of-{count:05}.safetensors"
 
 
 def _shards(folder: Path) -> list[Path]:
@@ -81,11 +84,15 @@ def _dtype(path: Path, name: str) -> Any:
         return file.get_slice(name)[:0].dtype
 
 
-def _carried(names: dict[str, Path]) -> dict[str, Any]:
+def _carried(source: Path, known: dict[str, Path], trained: set[str]) -> dict[str, Any]:
+    """What the training left out, less an output layer that is the embedding."""
     from safetensors import safe_open
 
+    names = sorted(set(known) - trained)
+    if json.loads((source / "config.json").read_text("utf-8")).get("tie_word_embeddings"):
+        names = [name for name in names if name != "lm_head.weight"]
     made = {}
-    for name, path in names.items():
-        with safe_open(path, framework="pt") as file:
+    for name in names:
+        with safe_open(known[name], framework="pt") as file:
             made[name] = file.get_tensor(name)
     return made
