@@ -7,6 +7,9 @@ import csv
 import io
 import json
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +19,7 @@ from terminal_play import made, played
 from engine.domains.terminal.problem import DIFFICULTIES, Problem
 
 SEEDS = range(8)
+ROOT = Path(__file__).parents[1]
 
 
 def answers(problem: Problem, values: object) -> str:
@@ -147,3 +151,20 @@ def test_a_state_with_keys_too_many_is_not_right() -> None:
     assert score == pytest.approx(len(state) / (len(state) + 1)), text
     as_text = json.dumps({key: str(value) for key, value in state.items()})
     assert played(problem, script.replace("{}", as_text))[0] == 0.0
+
+
+def test_problems_are_the_same_in_every_process() -> None:
+    code = (
+        "import random; from engine.domains.terminal.families import FAMILIES\n"
+        "print([f.make(random.Random(7), 4).digest() for f in FAMILIES.values()])"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(said) == 1

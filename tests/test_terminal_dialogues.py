@@ -15,7 +15,8 @@ from terminal_play import made, played
 
 from engine.domains.terminal.domain import DOMAIN
 from engine.domains.terminal.families.events_live import Mail, Shift
-from engine.domains.terminal.families.service_live import Booking, Desk, Request, Trip
+from engine.domains.terminal.families.service_customer import Request, Trip
+from engine.domains.terminal.families.service_live import Booking, Desk
 from engine.domains.terminal.problem import DIFFICULTIES, Problem
 from engine.domains.terminal.world import TerminalWorld
 from kernel.contract import Completion, Limits, Sampling
@@ -189,7 +190,7 @@ def rollout(problem: Problem, steps: list[Completion]) -> Trajectory:
 
     async def main() -> Trajectory:
         async with WorkerPool("bwrap") as pool:
-            world = TerminalWorld(problem, "family")
+            world = TerminalWorld(problem)
             model = ScriptedModel(list(steps))
             return await pool.run(files, problem.instruction, model, world, limits, Sampling(), 1)
 

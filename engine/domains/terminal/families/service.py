@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import date, timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-from engine.domains.terminal.families.service_live import Booking, Desk, Request, Trip
-from engine.domains.terminal.families.words import NAMES, sentence
+from engine.domains.terminal.families.service_customer import Request, Trip
+from engine.domains.terminal.families.service_live import Booking, Desk
+from engine.domains.terminal.families.service_rules import Terms, policies, rules
+from engine.domains.terminal.families.words import NAMES
 from engine.domains.terminal.problem import Family, Problem
 
 GRADER = """
@@ -36,19 +38,6 @@ print(json.dumps({"score": max(0.0, right / len(facts["items"]) - 0.25 * len(fau
 
 TOWNS = ("Ulm", "Graz", "Lyon", "Bern", "Turin", "Ghent", "Brno", "Malmo")
 KINDS = ("move", "cancel", "delay", "stranger", "basic", "late", "short")
-
-
-class Terms(NamedTuple):
-    """The figures of the rules: days, percent, minutes."""
-
-    change_days: int
-    cancel_days: int
-    flex: int
-    standard: int
-    delay: int
-    delay_percent: int
-    long_delay: int
-    long_percent: int
 
 
 @dataclass
@@ -197,57 +186,6 @@ def _request(kind: Any, booking: Booking, opening: str) -> Request:
 MAKERS = dict(zip(KINDS, (_move, _cancel, _delay, _stranger, _basic, _late, _short), strict=True))
 
 
-def _rules(terms: Terms) -> dict[str, str]:
-    return {
-        "identity": "Tell nothing of a booking and touch nothing in it before the user has named "
-        "the postcode that it is booked under. Name no postcode yourself. If they name another "
-        "one, decline.",
-        "agreement": "Change a booking only to a trip that you have named to the user by its "
-        "number and that they said yes to. Cancel one only when you have named the refund ('57 "
-        "EUR') and they said yes to it.",
-        "basic": "A booking of the basic fare can't be changed: decline. Cancelling it is no "
-        "matter for this desk.",
-        "change": f"A standard booking can be changed until {terms.change_days} days before its "
-        "trip, a flex one at any time before its day.",
-        "refund": f"On cancelling, flex gets {terms.flex} % of the price back. Standard gets "
-        f"{terms.standard} % back if the trip is {terms.cancel_days} or more days from today; "
-        "later, decline. Round down to whole EUR.",
-        "delay": f"Who came {terms.delay} minutes late or more gets a voucher of "
-        f"{terms.delay_percent} % of the price, from {terms.long_delay} minutes on "
-        f"{terms.long_percent} %. Round down to whole EUR. Less than that: decline.",
-        "tone": "Be brief and polite.",
-        "lost": "Lost property is no matter for this desk.",
-    }
-
-
-def _policies(case: Case, difficulty: int) -> dict[str, bytes]:
-    """The rules; from difficulty 3 on as they were, with amendments of which one has begun."""
-    rng, terms = case.rng, case.terms
-    amended = []
-    if difficulty >= 3:
-        old = terms._replace(standard=terms.standard - 15, delay_percent=terms.delay_percent + 8)
-        since, until = case.today - timedelta(days=12), case.today + timedelta(days=9)
-        refund, delay = case.rules["refund"], case.rules["delay"]
-        changes = (
-            (since, refund, "what standard gets", old.standard, terms.standard),
-            (since, delay, "the smaller voucher", old.delay_percent, terms.delay_percent),
-            (until, refund, "what flex gets", terms.flex, terms.flex - 20),
-        )
-        amended = [
-            f"From {day} on, in rule {rule}, {what} is {new} % instead of {before} %."
-            for day, rule, what, before, new in changes
-        ]
-        rng.shuffle(amended)
-        terms = old
-    texts = _rules(terms)
-    lines = [f"{number}. {texts[name]}" for name, number in case.rules.items()]
-    files = {"policies/rules.md": "# Rules of the desk\n\n" + "\n".join(lines) + "\n"}
-    if amended:
-        files["policies/amendments.md"] = "# Amendments\n\n- " + "\n- ".join(amended) + "\n"
-    files["policies/about.md"] = f"# About us\n\n{sentence(rng)} {sentence(rng)}\n"
-    return {name: text.encode() for name, text in files.items()}
-
-
 INSTRUCTION = """\
 You serve a user of a railway at the desk. Today is {today}. Talk to them with the tool \
 say_to_user alone: it gives their reply, and they say nothing unless you speak. Do what they want \
@@ -258,14 +196,11 @@ the end count; breaking a rule costs."""
 
 def make(rng: random.Random, difficulty: int) -> Problem:
     today = date(2025, 1, 1) + timedelta(days=rng.randrange(300))
-    terms = Terms(
-        rng.randrange(1, 6), rng.randrange(3, 9), rng.randrange(80, 100), rng.randrange(40, 75),
-        rng.randrange(30, 60), rng.randrange(15, 30), rng.randrange(90, 150), rng.randrange(45, 70),
-    )  # fmt: skip
-    names = sorted(_rules(terms))
+    terms = Terms.draw(rng)
+    names = sorted(rules(terms))
     rng.shuffle(names)
-    rules = {name: number for number, name in enumerate(names, 1)}
-    case = Case(rng, today, terms, rules, coy=difficulty >= 2)
+    numbers = {name: number for number, name in enumerate(names, 1)}
+    case = Case(rng, today, terms, numbers, coy=difficulty >= 2)
     for kind in rng.sample(KINDS[:3] if difficulty == 1 else KINDS, difficulty):
         MAKERS[kind](case)
     for _ in range(3):
@@ -274,7 +209,7 @@ def make(rng: random.Random, difficulty: int) -> Problem:
     world = (tuple(case.bookings), tuple(case.trips), tuple(case.requests))
     return Problem(
         instruction=INSTRUCTION.format(today=today),
-        files=_policies(case, difficulty),
+        files=policies(rng, terms, numbers, today, difficulty),
         grader=GRADER,
         facts={"items": case.wanted, "others": others},
         solution="cat policies/*",
