@@ -73,7 +73,7 @@ CARELESS: Mapping[str, Callable[[Problem], Plan]] = {
 
 
 async def score(problem: Problem, plan: Plan) -> float:
-    world = TerminalWorld(problem, "benchmark")
+    world = TerminalWorld(problem)
     try:
         await world.exec(plan[0])
         for name, arguments in plan[1]:

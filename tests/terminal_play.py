@@ -22,7 +22,7 @@ def played(problem: Problem, script: str = "", calls: Calls = ()) -> tuple[float
     """Score and the grader's words after one command and then these calls of tools."""
 
     async def run() -> tuple[float, str]:
-        world = TerminalWorld(problem, "family")
+        world = TerminalWorld(problem)
         try:
             if script:
                 done = await world.exec(script)

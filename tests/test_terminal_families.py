@@ -16,7 +16,7 @@ def graded(problem: Problem, *, solve: bool) -> tuple[float, str]:
     """The score of a rollout that does what the solution says, or nothing at all."""
 
     async def run() -> tuple[float, str]:
-        world = TerminalWorld(problem, "family")
+        world = TerminalWorld(problem)
         try:
             if solve:
                 done = await world.exec(problem.solution)

@@ -1,4 +1,6 @@
-"""The smallest complete agent: the tools there are, and a loop until the model has nothing to run."""
+"""The smallest complete agent: a loop until the model calls none of the tools there are."""
+
+import json
 
 PROMPT = """\
 You work on your own inside a Linux container.
@@ -33,9 +35,10 @@ async def observe(call, world):
 
 
 async def run(instruction, model, world):
+    given = f"\n\n{json.dumps(world.public)}" if world.public else ""
     messages = [
         {"role": "system", "content": PROMPT},
-        {"role": "user", "content": instruction},
+        {"role": "user", "content": instruction + given},
     ]
     tools = world.tools or [BASH]
     while True:

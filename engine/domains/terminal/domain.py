@@ -57,7 +57,7 @@ class Terminal:
         return TaskSplits(made["train"], made["validation"], test)
 
     def world(self, task: Task) -> TerminalWorld:
-        return TerminalWorld(problem(task), task.public["family"])
+        return TerminalWorld(problem(task))
 
     def practice(self, task: Task, instruction: str) -> Task:
         return Task("practice", instruction, task.public, task.private, content="", strata={})
@@ -113,7 +113,7 @@ def _task(family: Family, number: int, salt: str) -> Task:
     return Task(
         id=f"{family.name}-{identity}",
         instruction=f"{made.instruction.strip()}\n\n{HONESTY}",
-        public={"family": family.name},
+        public={},
         private={"family": family.name, "key": key, "difficulty": difficulty, "digest": identity},
         content=f"{family.name}-{identity}|{made.instruction}",
         strata={

@@ -29,8 +29,8 @@ class TerminalWorld:
     """A world that lasts (``kernel.contract.LastingWorld``). Its answer is the grading: ``score``,
     ``grader`` (what it said) and ``logs`` (files that were kept under ``/logs/agent``)."""
 
-    def __init__(self, problem: Problem, family: str, limits: ShellLimits | None = None) -> None:
-        self.public: dict[str, Any] = {"family": family}
+    def __init__(self, problem: Problem, limits: ShellLimits | None = None) -> None:
+        self.public: dict[str, Any] = {}
         self._problem, self._limits = problem, limits or ShellLimits()
         self._live = problem.live() if problem.live else None
         tools = (BASH, *(self._live.tools if self._live else ()))
