@@ -49,7 +49,7 @@ OTHERS: Mapping[str, Values] = {
     "harness-forge": {
         "rounds": 10,
         "inheritance": {"kind": "parent-branch", "proposals": 1, "merges": 0},
-        "adaptation": {"replay": False},
+        "adaptation": {"replay": False, "lora": {}},
     },
 }
 """The first paper's "Baseline configurations" (eight candidates, each measured twice on V, frozen

@@ -30,12 +30,13 @@ def plain(name: str) -> str:
 
 
 def test_whatever_is_imported_is_declared() -> None:
-    declared = names([*PROJECT["dependencies"], *EXTRAS["embedded"], *EXTRAS["parquet"]])
+    extras = ("embedded", "parquet", "harbor")
+    declared = names([*PROJECT["dependencies"], *(r for name in extras for r in EXTRAS[name])])
     own = {"engine", "kernel", "mechanisms"} | set(sys.stdlib_module_names)
     providers = packages_distributions()
     for path in FILES:
         for root in {name.partition(".")[0] for name in imports(path)} - own:
-            distributions = {plain(each) for each in providers.get(root, [])}
+            distributions = {plain(each) for each in providers.get(root, [root])}
             assert distributions & declared, f"{path.name} imports {root}"
 
 
