@@ -41,6 +41,14 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> RunRepository:
 
 
 @pytest.fixture(scope="session")
+def opened(fresh: RunRepository, tmp_path_factory: pytest.TempPathFactory) -> RunRepository:
+    """After round 0, round 1 open; not to be changed."""
+    made = fresh.copied(tmp_path_factory.mktemp("opened") / "base")
+    made.ok("coevo", "stage", "open")
+    return made
+
+
+@pytest.fixture(scope="session")
 def one_round(fresh: RunRepository, tmp_path_factory: pytest.TempPathFactory) -> RunRepository:
     """After rounds 0 and 1; not to be changed."""
     made = fresh.copied(tmp_path_factory.mktemp("one") / "base")

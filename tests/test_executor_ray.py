@@ -77,11 +77,11 @@ def actors() -> list[psutil.Process]:
 
 
 def test_the_same_outcome_with_a_worker_killed_in_the_middle(
-    one_round: RunRepository, tmp_path: Path, cluster: object
+    opened: RunRepository, tmp_path: Path, cluster: object
 ) -> None:
-    local, gained = measured(one_round.copied(tmp_path / "local"), "local")
+    local, gained = measured(opened.copied(tmp_path / "local"), "local")
     assert gained == local.tasks * EXECUTIONS - local.tasks  # round 0 ran one execution
-    run = one_round.copied(tmp_path / "ray")
+    run = opened.copied(tmp_path / "ray")
     killer = asyncio.new_event_loop().run_in_executor(None, kill_one)
     spread, also = measured(run, "ray", latency_s=0.3)
     assert killer.result() == 1 if killer.done() else False
@@ -101,11 +101,11 @@ def kill_one() -> int:
 
 
 def test_a_node_that_leaves_is_done_without(
-    one_round: RunRepository, tmp_path: Path, cluster: object
+    opened: RunRepository, tmp_path: Path, cluster: object
 ) -> None:
     import threading
 
-    run = one_round.copied(tmp_path / "base")
+    run = opened.copied(tmp_path / "base")
     extra = cluster.add_node(num_cpus=1)  # type: ignore[attr-defined]
     cluster.wait_for_nodes()  # type: ignore[attr-defined]
 
@@ -121,9 +121,9 @@ def test_a_node_that_leaves_is_done_without(
 
 
 def test_no_cluster_is_said_before_anything_runs(
-    one_round: RunRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    opened: RunRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = one_round.copied(tmp_path / "base")
+    run = opened.copied(tmp_path / "base")
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     with pytest.raises(SandboxError, match=r"no Ray cluster at 127\.0\.0\.1:1"):
         measured(run, "ray")

@@ -145,11 +145,9 @@ def kill(diary: Path) -> None:
 KILLS, EXECUTIONS = 10, 5
 
 
-def test_a_server_killed_ten_times_costs_no_rollout(
-    one_round: RunRepository, tmp_path: Path
-) -> None:
+def test_a_server_killed_ten_times_costs_no_rollout(opened: RunRepository, tmp_path: Path) -> None:
     """Every rollout is finished, counted once, and comes out as on a server that lives."""
-    run = one_round.copied(tmp_path / "base")
+    run = opened.copied(tmp_path / "base")
     diary = tmp_path / "diary"
     quiet = measured(run, vllm_runs.params(vllm_runs.fake(tmp_path), concurrency=6))
     assert len(vllm_runs.lines(diary / "loads")) == 1
