@@ -49,7 +49,7 @@ OTHERS: Mapping[str, Values] = {
     "harness-forge": {
         "rounds": 10,
         "inheritance": {"kind": "parent-branch", "proposals": 1, "merges": 0},
-        "adaptation": {"replay": False, "lora": {}},
+        "adaptation": {"replay": False, "lora": {"rank": 8, "alpha": 32}},
     },
 }
 """The first paper's "Baseline configurations" (eight candidates, each measured twice on V, frozen
