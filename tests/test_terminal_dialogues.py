@@ -77,6 +77,42 @@ def test_what_breaks_a_rule_is_noted() -> None:
     assert len(json.loads(desk.call("find_trips", {"route": "Ulm-Graz", "date": MOVE.date}))) == 4
 
 
+CODES = st.sampled_from(["ABCD0", "ZZZZ9", ""])
+SOME_CALL = st.one_of(
+    st.tuples(
+        st.just("say_to_user"),
+        st.fixed_dictionaries({"text": st.sampled_from(["", "postcode?", "T400", "70 EUR", "ok"])}),
+    ),
+    st.tuples(st.just("look_up_booking"), st.fixed_dictionaries({"code": CODES})),
+    st.tuples(
+        st.just("change_booking"),
+        st.fixed_dictionaries({"code": CODES, "trip": st.sampled_from(["T400", "T500", "T9"])}),
+    ),
+    st.tuples(
+        st.just("cancel_booking"),
+        st.fixed_dictionaries({"code": CODES, "refund": st.integers(-5, 99)}),
+    ),
+    st.tuples(
+        st.just("decline"), st.fixed_dictionaries({"code": CODES, "rule": st.integers(-1, 9)})
+    ),
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(calls=st.lists(SOME_CALL, max_size=25))
+def test_any_calls_are_answered_and_the_same_ones_alike(calls: list[tuple[str, Any]]) -> None:
+    first, second = (Desk([BOOKING], TRIPS, [MOVE, CANCEL]) for _ in range(2))
+    for name, arguments in calls:
+        said_first = first.call(name, arguments)
+        assert said_first and said_first == second.call(name, arguments)
+    outcome = json.loads(json.dumps(first.outcome()))
+    assert outcome == json.loads(json.dumps(second.outcome()))
+    booking = outcome["bookings"]["ABCD0"]
+    touched = booking["trip"] != "T100" or booking["status"] != "booked"
+    asked = any(name == "say_to_user" and "postcode" in a["text"] for name, a in calls)
+    assert not touched or asked or outcome["violations"]
+
+
 @pytest.mark.parametrize("difficulty", DIFFICULTIES)
 def test_what_a_user_wants_stands_in_no_file(difficulty: int) -> None:
     for seed in range(10):
