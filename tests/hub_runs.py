@@ -15,6 +15,11 @@ import pico
 import runs
 from hub_server import HubServer
 
+from engine.archive.drafts import CheckpointDraft, HarnessDraft, PairDraft, RoundDraft
+from engine.context import open_context
+from engine.observer import Silent
+from engine.params import load
+
 REPO = "org/agent"
 
 
@@ -104,34 +109,77 @@ def write_seed(folder: Path) -> Path:
 
 
 def two_pairs(base: Path) -> HubRun:
-    """A run whose round 1 promoted a pair with other weights than the seed's."""
+    """A run whose round 0 was really run, and whose round 1 promoted a pair of other weights; the
+    scores of that one are made up."""
     run = HubRun.__new__(HubRun)
     run._place(base)
-    with serving(base / "unused-hub") as hub:
-        run.hub = hub
-        runs.RunRepository.__init__(run, base, rounds=1, offspring=2)
+    with serving(base / "no-hub") as run.hub:
+        runs.RunRepository.__init__(run, base, rounds=1)
         shutil.rmtree(base / "seed-checkpoint")
         write_seed(base / "seed-checkpoint")
-        run.set_params(adaptation={"trainer": "hub_runs:train", "tasks": 12, "samples": 2})
-        run.set_params(inheritance={"merger": "scripted:merge", "merges": 0, "preliminary": 4})
-        run.ok("dvc", "repro")
+        run.ok("coevo", "stage", "open")
+    _second_round(run.folder)
     return run
 
 
-def train(source: Path, dataset: Path, out: Path, settings: Any, seed: int, *rest: Any) -> Any:
-    """The scripted trainer with real weights: they change, and the skill rises a lot."""
-    import scripted
-    import torch
-    from safetensors.torch import load_file, save_file
-
-    report = scripted.train(source, dataset, out, settings, seed, *rest)
-    weights = {name: (w + torch.ones_like(w)) for name, w in load_file(
-        source / "model.safetensors").items()}  # fmt: skip
-    for path in source.iterdir():
-        if not (out / path.name).exists() and path.is_file():
-            shutil.copy(path, out / path.name)
-    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(source / name, out / name)
-    save_file(weights, out / "model.safetensors", {"format": "pt"})
-    (out / "skill.json").write_text(json.dumps({"skill": 0.95}))
-    return report
+def _second_round(folder: Path) -> None:
+    context = open_context(folder, load(folder / "params.yaml"), Silent())
+    archive = context.archive
+    seed = archive.pair("r000-seed")
+    harness = archive.record_harness(
+        HarnessDraft(
+            round=1,
+            slot="k1",
+            files={**archive.harness(seed.harness).files, "notes.txt": b"think twice\n"},
+            base=seed.harness,
+            editor="by hand",
+            lines_added=1,
+            line_budget=None,
+            check="passed",
+            subject="Think twice",
+        )
+    )
+    folder_of_weights = pico.write_checkpoint(folder / ".coevo" / "training" / "r001-sft", seed=1)
+    (folder_of_weights / "skill.json").write_text(json.dumps({"skill": 0.9}))
+    stored = context.checkpoints.add(folder_of_weights)
+    data = folder / "data.jsonl"
+    data.write_text('{"messages": []}\n')
+    checkpoint = archive.record_checkpoint(
+        CheckpointDraft(
+            name="r001-sft",
+            round=1,
+            method="sft",
+            sources=(seed.checkpoint,),
+            alpha=(1.0,),
+            trained_under=harness,
+            weights=stored.digest,
+            dvc=stored.dvc_text,
+            provenance={"dataset": context.dvc.add(data), "trained": 7},
+            card="# r001-sft\n",
+            subject="Adapt r001-sft",
+        )
+    )
+    outcome = {**seed.outcome, "score": 1.0, "eval_key": "f" * 24}
+    outcome["by_task"] = {task: [1.0] for task in seed.outcome["by_task"]}
+    pair = archive.record_pair(
+        PairDraft(
+            name="r001-adapted",
+            round=1,
+            harness=harness,
+            checkpoint=checkpoint,
+            outcome=outcome,
+            rollouts_dvc=archive.read(seed.oid, "rollouts.dvc").decode(),
+            split="validation",
+            eval_key="f" * 24,
+            subject="Measure r001-adapted: score 1.000",
+        )
+    )
+    archive.record_round(
+        RoundDraft(
+            round=1,
+            incumbent=pair,
+            promoted=True,
+            subject="Round 1: promote the adapted pair",
+            files=dict(context.pipeline_files()),
+        )
+    )

@@ -121,27 +121,23 @@ class Hub:
 
     @contextmanager
     def _said(self, doing: str) -> Iterator[HfApi]:
-        import httpx2
-        from huggingface_hub import HfApi
-        from huggingface_hub.errors import (
-            HfHubHTTPError,
-            HFValidationError,
-            LocalEntryNotFoundError,
-            LocalTokenNotFoundError,
-        )
+        try:
+            from huggingface_hub import HfApi, errors
+        except ModuleNotFoundError:
+            raise HubError("huggingface_hub is missing: pip install 'coevo[hub]'") from None
         from huggingface_hub.utils import disable_progress_bars
 
         if self.quiet:
             disable_progress_bars()
         try:
             yield HfApi()
-        except LocalTokenNotFoundError:
+        except errors.LocalTokenNotFoundError:
             raise HubError(f"{self.repo}: {doing}: {_MENDS[401]}") from None
-        except HfHubHTTPError as error:
+        except errors.HfHubHTTPError as error:
             raise self._refused(doing, error) from None
-        except HFValidationError as error:
+        except errors.HFValidationError as error:
             raise HubError(f"--hub {self.repo}: not ORG/NAME ({error})") from None
-        except (httpx2.HTTPError, LocalEntryNotFoundError, ConnectionError) as error:
+        except (errors.HTTPError, errors.LocalEntryNotFoundError, ConnectionError) as error:
             raise HubError(
                 f"{self.repo}: {doing}: the connection to the Hub broke ({_short(error)}); run the "
                 "same command again: it goes on where it stopped"
