@@ -72,11 +72,11 @@ def commands(path: Path) -> list[list[str]]:
 
 
 def placed(argv: list[str], folder: Path, checkpoint: Path) -> list[str]:
-    """The same command on a checkpoint that is here, which is a Llama."""
+    """The same command on a checkpoint that is here, a Llama, and without a GPU."""
     here = {"CHECKPOINT": str(checkpoint), "qwen3_5": "llama", "ROWS": str(folder / "rows.jsonl")}
     here |= {"BASELINE/tasks.jsonl": str(folder / "rows.jsonl"), "OUTPUT": str(folder / "out")}
     made = [here.get(part, part) for part in argv]
-    return [*made, "--template", "chatml"] if "--use_chat_template" in made else made
+    return [*made, "--template", "chatml", "--use_cpu", "true"]
 
 
 def test_every_command_is_accepted_and_rows_are_the_rollouts_tokens(
