@@ -141,7 +141,7 @@ def load(root: Path, run: str, name: str, frozen: FrozenSplits, dvc: DvcStore) -
         raise DataError(
             f"{path}: not the {name} split that round 0 froze; delete it and it is restored by DVC"
         )
-    header, *lines = data.decode().splitlines()
+    header, *lines = data.splitlines()
     return Split(
         [Task(**json.loads(line)) for line in lines], bytes.fromhex(json.loads(header)["salt"])
     )

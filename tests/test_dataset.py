@@ -96,6 +96,8 @@ def test_a_replayed_trajectory_keeps_all_its_conversations_once() -> None:
 
 
 def test_samples_round_trip(tmp_path: Path) -> None:
-    path = write_samples(tmp_path, [sample("ü")])
-    assert read_samples(path) == [sample("ü")]
-    assert write_samples(tmp_path, [sample("ü")]) == path != write_samples(tmp_path, [])
+    """Also where they hold marks at which a text's lines end, but not a file's."""
+    held = [sample("ü"), sample("one\u2028two\x85three")]
+    path = write_samples(tmp_path, held)
+    assert read_samples(path) == held
+    assert write_samples(tmp_path, held) == path != write_samples(tmp_path, [])

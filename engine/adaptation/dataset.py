@@ -63,4 +63,5 @@ def write_samples(folder: Path, samples: Sequence[Sample]) -> Path:
 
 
 def read_samples(path: Path) -> list[Sample]:
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    # Of bytes: a text's lines also end at marks that JSON doesn't escape.
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
