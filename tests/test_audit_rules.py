@@ -7,6 +7,8 @@ import pytest
 from engine.audit import outliers, references, rules
 from engine.audit.actions import Action
 from engine.domains import Task
+from engine.domains.terminal.domain import DOMAIN as TERMINAL
+from engine.domains.terminal.domain import problem
 
 
 def action(command: str, output: str = "") -> Action:
@@ -129,3 +131,12 @@ def test_a_score_far_from_the_family_s_others_is_flagged() -> None:
     assert found.rule == "score-high" and "family files" in found.excerpt
     assert list(outliers.of_family(0.3, [0.0] * 8, "files")) == []
     assert list(outliers.of_family(1.0, [0.0] * 7, "files")) == []
+
+
+def test_a_terminal_task_s_solution_is_known_to_the_audit() -> None:
+    sizes = {"train": 6, "validation": 0, "test": 0}
+    for task in TERMINAL.generate("salt", 0, sizes).train:
+        wanted = references.references(TERMINAL, task)
+        assert wanted == [problem(task).solution, problem(task).grader]
+        [found] = references.findings([action("cat /x", wanted[1])], wanted, task.instruction)
+        assert found.rule == "reference"

@@ -69,6 +69,11 @@ class Terminal:
         failure = "" if score == 1.0 else "partly done" if score else "not done"
         return Verdict(score, score == 1.0, {"score": score}, failure)
 
+    def references(self, task: Task) -> list[str]:
+        """For the audit: what gives the task away."""
+        made = problem(task)
+        return [made.solution, made.grader]
+
     def metrics(self, verdicts: Sequence[tuple[Task, Verdict]]) -> dict[str, float]:
         """``score``: the mean of the families' means, each weighing the same; ``family_X`` of each
         present, and the means of those in and out of distribution."""
