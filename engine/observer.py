@@ -85,6 +85,22 @@ class Terminal:
             yield _RichBar(progress, progress.add_task(title, total=total, note=""))
 
 
+def paced(say: Callable[[str], None]) -> Callable[[str], None]:
+    """``say`` for a wait that is told of every second: a line every ten seconds. What isn't a wait
+    is said at once."""
+    last = time.monotonic()
+
+    def tell(text: str) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if text.startswith("waiting") and now - last < _LINE_EVERY_S:
+            return
+        last = now
+        say(f"  {text}")
+
+    return tell
+
+
 class _LineBar:
     def __init__(self, title: str, total: int, say: Callable[[str], None]) -> None:
         self._title, self._total, self._say = title, total, say

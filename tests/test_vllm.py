@@ -120,9 +120,11 @@ def test_one_that_never_starts_says_so_at_once(speakers: dict[str, Path], tmp_pa
 
 
 def test_one_that_dies_over_and_over_is_given_up(speakers: dict[str, Path], tmp_path: Path) -> None:
-    """The third death in a row, starts included; one death alone costs nothing."""
+    """The third death in a row, starts included; one death alone costs nothing, and is told."""
+    told: list[str] = []
 
     async def play(made: Server, diary: Path) -> None:
+        await made.start(told.append)
         model = made.model(speakers["text"], digest("text"))
         for deaths in (0, 1):
             for number in range(deaths):
@@ -136,6 +138,7 @@ def test_one_that_dies_over_and_over_is_given_up(speakers: dict[str, Path], tmp_
         assert len(list(diary.glob("die-*"))) == 7
 
     assert len(scene(tmp_path, play)) == 2
+    assert sum(text.startswith("vllm died and is started again") for text in told) == 5
 
 
 def kill(diary: Path) -> None:

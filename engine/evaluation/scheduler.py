@@ -14,7 +14,7 @@ from engine.errors import CoevoError, ModelError, SandboxError
 from engine.evaluation.executor import executor
 from engine.evaluation.journal import Journal
 from engine.evaluation.keys import Setting, opaque_id, rollout_key, rollout_seed
-from engine.observer import Bar, Observer
+from engine.observer import Bar, Observer, paced
 from engine.records import Cost, Rollout
 from engine.serving.base import Server
 from kernel.contract import HostWorld, ModelUnavailable
@@ -230,7 +230,7 @@ class Scheduler:
     async def _start_now(self) -> None:
         self._observer.say(f"  starting the {self._server.name} server")
         try:
-            await self._server.start()
+            await self._server.start(paced(self._observer.say))
             self._started = True
             await self._executor.start()
         except SandboxUnavailable as error:
