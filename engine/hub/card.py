@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -173,7 +174,7 @@ def _made(checkpoint: Checkpoint) -> str:
     if checkpoint.method == "sft":
         data = yaml.safe_load(str(made["dataset"]))["outs"][0]["md5"]
         return head + (
-            f"full-parameter SFT of `{checkpoint.sources[0][:12]}` on {made.get('trained', '?')} "
+            f"{_training(made)} of `{checkpoint.sources[0][:12]}` on {made.get('trained', '?')} "
             f"verifier-accepted conversations sampled under harness "
             f"`{(checkpoint.trained_under or '')[:12]}`; training data md5 `{data}`"
         )
@@ -181,7 +182,17 @@ def _made(checkpoint: Checkpoint) -> str:
         pairs = zip(checkpoint.alpha, checkpoint.sources, strict=True)
         mixture = ", ".join(f"α {alpha:g} of `{source[:12]}`" for alpha, source in pairs)
         return head + f"TIES merge, {mixture}, density {made.get('density', '?')}"
-    return head + f"the seed, {made.get('model') or made.get('source') or 'of unknown origin'}"
+    return head + f"the seed, {_origin(str(made.get('model') or 'of unknown origin'))}"
+
+
+def _training(provenance: Mapping[str, Any]) -> str:
+    lora = dict(provenance.get("settings") or {}).get("lora")
+    return "SFT by LoRA, merged," if lora else "full-parameter SFT"
+
+
+def _origin(model: str) -> str:
+    """A model's name; of a folder the last part, since the rest is about somebody's machine."""
+    return Path(model).name if model.startswith(("/", "~", ".")) else model
 
 
 def _ancestors(context: Context, entry: Any) -> list[Any]:
