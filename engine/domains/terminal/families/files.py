@@ -72,7 +72,9 @@ class Part:
 def _sorting(rng: random.Random, size: int) -> Part:
     state = rng.choice(("done", "closed", "paid", "sent"))
     others = ["open", "waiting", f"not {state}", f"{state}?"]
-    files, moved, kept = {}, {}, {}
+    files: dict[str, bytes] = {}
+    moved: dict[str, str] = {}
+    kept: dict[str, str] = {}
     for number in range(6 * size):
         name = f"{rng.choice(THINGS)}-{number:03d}.txt"
         word = state if number == 0 or rng.random() < 0.4 else rng.choice(others)

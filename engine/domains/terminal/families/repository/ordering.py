@@ -16,8 +16,8 @@ def order(needs: dict[str, list[str]]) -> list[str]:
             raise ValueError("a circle of jobs")
         result.append(ready[0])
         del left[ready[0]]
-        for others in left.values():
-            others.discard(ready[0])
+        for waiting in left.values():
+            waiting.discard(ready[0])
     return result
 
 
