@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
+import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,6 +47,18 @@ def rule(*match: str, do: Sequence[str], without: Sequence[str] = ()) -> Mapping
     return {"match": list(match), "without": list(without), "commands": list(do)}
 
 
+@functools.cache
+def blank() -> RunRepository:
+    """A run repository that the others are copies of: making one takes longer than most tests."""
+    folder = Path(tempfile.mkdtemp(prefix="coevo-blank-"))
+    atexit.register(shutil.rmtree, folder, True)
+    made = RunRepository(folder / "base")
+    secret = made.folder / ".coevo" / "secret"
+    secret.parent.mkdir(exist_ok=True)
+    secret.write_bytes(bytes(range(32)))
+    return made
+
+
 def evolving_run(
     base: Path, rules: Sequence[Mapping[str, Any]] = (), **params: Any
 ) -> RunRepository:
@@ -51,27 +67,24 @@ def evolving_run(
     checkpoint = scripted.write_checkpoint(base / "frozen", 0.5, mark="frozen")
     proposer = base / "rules.json"
     proposer.write_text(json.dumps(list(rules)))
-    run = RunRepository(
-        base / "base",
+    run = blank().copied(base / "base")
+    serving = {
+        "backend": "evolving:EvolvingServer",
+        "concurrency": 4,
+        "options": {"log": str(run.log), "proposer": str(proposer)},
+    }
+    run.set_params(
         domain="evolving:DOMAIN",
         data=None,
         mode="self",
         rounds=7,
         splits={"train": 40, "validation": 4, "test": 4},
         model={"seed": str(checkpoint)},
+        serving=serving,
         inheritance={"preliminary": 2},
         evolution={"stages": [STAGE_ONE, STAGE_TWO], "repairs": 1},
     )
-    serving = {
-        "backend": "evolving:EvolvingServer",
-        "concurrency": 4,
-        "options": {"log": str(run.log), "proposer": str(proposer)},
-    }
-    run.set_params(serving=serving)
     run.set_params(**params)
-    secret = run.folder / ".coevo" / "secret"
-    secret.parent.mkdir(exist_ok=True)
-    secret.write_bytes(bytes(range(32)))
     return run
 
 
