@@ -42,7 +42,7 @@ def push(git_remote: str | None, hub: str | None, run: str | None, as_json: bool
     context = context_here(run, quiet=as_json)
     require_started(context)
     with context.archive.lock():
-        done, published = _push(context, git_remote, hub and _hub(hub, as_json))
+        done, published = _push(context, git_remote, _hub(hub, as_json) if hub else None)
     if as_json:
         print_json({**asdict(done), "hub": [asdict(each) for each in published]})
         return

@@ -125,8 +125,9 @@ class Hub:
             from huggingface_hub import HfApi, errors
         except ModuleNotFoundError:
             raise HubError("huggingface_hub is missing: pip install 'coevo[hub]'") from None
-        from huggingface_hub.utils import disable_progress_bars
+        from huggingface_hub.utils.tqdm import disable_progress_bars
 
+        broken = errors.HTTPError  # type: ignore[attr-defined]  # its HTTP library's, by version
         if self.quiet:
             disable_progress_bars()
         try:
@@ -137,7 +138,7 @@ class Hub:
             raise self._refused(doing, error) from None
         except errors.HFValidationError as error:
             raise HubError(f"--hub {self.repo}: not ORG/NAME ({error})") from None
-        except (errors.HTTPError, errors.LocalEntryNotFoundError, ConnectionError) as error:
+        except (broken, errors.LocalEntryNotFoundError, ConnectionError) as error:
             raise HubError(
                 f"{self.repo}: {doing}: the connection to the Hub broke ({_short(error)}); run the "
                 "same command again: it goes on where it stopped"
