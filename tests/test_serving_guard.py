@@ -25,7 +25,7 @@ def started(command: str) -> tuple[subprocess.Popen[str], int]:
 
 
 def gone(pid: int) -> bool:
-    until = time.monotonic() + 10
+    until = time.monotonic() + 30
     while process.running(pid) and time.monotonic() < until:
         time.sleep(0.02)
     return not process.running(pid)

@@ -39,7 +39,7 @@ SECOND = {
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunRepository:
     """After round 1 under the plan FIRST."""
     base = tmp_path_factory.mktemp("sessions") / "first"
-    made = planned(base, 8, FIRST, wall_s=6.0)
+    made = planned(base, 8, FIRST, wall_s=20.0)
     made.ok("dvc", "repro")
     return made
 

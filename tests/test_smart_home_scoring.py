@@ -167,9 +167,9 @@ def test_the_braces_are_read_as_the_official_expression_reads_them(text):
 
 
 def test_unclosed_braces_take_no_longer_than_their_length():
-    started = time.perf_counter()
+    started = time.process_time()
     assert operations("{" * 2_000_000) == []
-    assert time.perf_counter() - started < 1  # hours, were it quadratic
+    assert time.process_time() - started < 10  # hours, were it quadratic
 
 
 @given(commands, st.sampled_from([" ", "\n", "  \n"]), st.data())
