@@ -45,6 +45,11 @@ def weights(root: Path, name: str, files: int = 3) -> Path:
     return folder
 
 
+def answers(port: int) -> bool:
+    with socket.socket() as asking:
+        return asking.connect_ex(("127.0.0.1", port)) == 0
+
+
 @pytest.fixture
 def s3(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """A moto server in a process of its own, with a bucket."""
@@ -54,7 +59,7 @@ def s3(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}"
-    wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0, seconds=120)
+    wait_for(lambda: answers(port), seconds=120)
     import boto3
 
     client = boto3.client(
