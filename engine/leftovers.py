@@ -13,7 +13,7 @@ from pathlib import Path
 
 from engine.archive import process
 
-SCRATCH = ("training", "merging", "seeding")
+SCRATCH = ("training", "merging", "seeding", "updating")
 """Folders below ``.coevo`` that belong to a stage at work; logs in them are kept, and trainings
 that can go on (``NAME.resume``)."""
 

@@ -95,6 +95,12 @@ def test_lineages_go_on_side_by_side_and_the_best_holds_the_title(tmp_path: Path
     log = run.ok("git", "log", "--format=%s", "evo/harness/r002-k1").splitlines()
     assert log == ["Say two.", "Say one.", "Archive the seed harness of evolving"]
     assert "* 2 k1" in run.ok("coevo", "log")
+    run.set_params(evolution={"stages": [STAGE_ONE, STAGE_TWO], "lineages": 1})
+    iterate(run)
+    last = rows(run)[-1]
+    assert (last["iteration"], last["harness"]) == (3, found[2, "k1"]["harness"]), (
+        "the best goes on"
+    )
 
 
 @pytest.mark.parametrize(

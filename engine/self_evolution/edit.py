@@ -6,7 +6,6 @@ rejected with the reason, and its lineage stays at H_t.
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import tempfile
 import time
@@ -17,6 +16,7 @@ from engine.archive.entries import Harness
 from engine.brief import Curated
 from engine.context import Context
 from engine.errors import SandboxError
+from engine.evaluation.scheduler import together
 from engine.naming import settle
 from engine.records import Cost, Edited, Offspring, read
 from engine.self_evolution import evidence, places
@@ -43,8 +43,8 @@ async def run(context: Context) -> Edited:
                 await evidence.gather(context, scheduler, list(lineages.values()))
             proposer = Proposer(context, scheduler, pool)
             with context.observer.bar("update sessions", len(curated.briefs)) as bar:
-                proposals = await asyncio.gather(
-                    *(proposer.propose(brief, lineages[brief.slot]) for brief in curated.briefs)
+                proposals = await together(
+                    [proposer.propose(brief, lineages[brief.slot]) for brief in curated.briefs]
                 )
                 bar.advance(len(proposals))
     except SandboxUnavailable as error:

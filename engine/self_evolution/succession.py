@@ -32,11 +32,15 @@ def heads(context: Context) -> tuple[Head, ...]:
     if opened.round > 1:
         done = context.archive.round(f"r{opened.round - 1:03d}")
         last = _left_by(json.loads(context.archive.read(done.oid, "round.json")))
+    title = next((head for head in last.values() if head.pair == opened.incumbent), None)
+    session = title.session if title else ""
     if count == 1:  # also after several: the best goes on alone
-        best = next((head for head in last.values() if head.pair == opened.incumbent), None)
-        return (Head("k1", opened.incumbent, best.session if best else ""),)
+        return (Head("k1", opened.incumbent, session),)
     slots = [f"k{number}" for number in range(1, count + 1)]
-    return tuple(last.get(slot, Head(slot, opened.incumbent)) for slot in slots)
+    found = [last.get(slot, Head(slot, opened.incumbent, session)) for slot in slots]
+    if opened.incumbent not in {head.pair for head in found}:  # fewer lineages than before
+        found[-1] = Head(slots[-1], opened.incumbent, session)
+    return tuple(found)
 
 
 def _left_by(whole: Mapping[str, Mapping[str, list[Mapping[str, str]]]]) -> Mapping[str, Head]:
