@@ -19,7 +19,7 @@ from engine.adaptation import TrainParams, TrainReport
 from engine.brief import Brief, Evidence
 from engine.editors import Edit
 from engine.errors import ModelError
-from engine.inheritance import MergeRefused
+from engine.inheritance import History, MergeRefused, Proposal
 from engine.params import ServingParams
 from engine.serving import calls
 from engine.serving.wire import outgoing
@@ -197,6 +197,19 @@ def merge(
     write_checkpoint(out, skill, mark=f"ties-{density}-{scale}")
     settings = {"density": density, "normalize": normalize, "lambda": scale}
     return {"merge_method": "ties", "weights": weights, **settings}
+
+
+class TwoMerges:
+    """A policy that mixes the newest adapted checkpoint with the seed, in two ways."""
+
+    def propose(
+        self, history: History, base: str, merges: int, density: float, normalize: bool
+    ) -> list[Proposal]:
+        del base
+        seed = next(c.oid for c in history.checkpoints if c.method == "seed")
+        trained = [c for c in history.checkpoints if c.method == "sft"][-1].oid
+        mixtures = ({trained: 0.7, seed: 0.3}, {trained: 0.4, seed: 0.6})
+        return [Proposal(alpha, "a mixture", density, normalize) for alpha in mixtures[:merges]]
 
 
 def write_checkpoint(folder: Path, skill: float, mark: str = "") -> Path:
