@@ -95,10 +95,10 @@ def _third_clone(run: HubRun, sent: dict[str, str]) -> None:
     run.ok("git", "clone", "-q", "--branch", "main", str(run.base / "bare"), "third", cwd=run.base)
     for path in ("params.yaml", ".dvc/config"):
         (third / path).write_bytes((run.folder / path).read_bytes())
-    said = run.fails("coevo", "pull", "origin", "--pair", "r000-seed", code=3, cwd=third)
+    said = run.fails("coevo", "pull", "origin", "--pair", "pair/r000-seed", code=3, cwd=third)
     assert "not on the DVC remote" in said
     run.ok("coevo", "pull", "--hub", REPO, "--revision", sent["tag"], cwd=third)
-    assert json.loads(run.ok("coevo", "replay", "r000-seed", "--json", cwd=third))["equal"]
+    assert json.loads(run.ok("coevo", "replay", "pair/r000-seed", "--json", cwd=third))["equal"]
     noted = run.ok("git", "notes", "--ref=coevo-hub/evo", "show", sent["pair"], cwd=third)
     assert json.loads(noted)["tag"] == sent["tag"]
 
