@@ -37,8 +37,8 @@ types: install ## mypy, strict
 test: install lint types ## the whole test suite, with lint and types
 	pytest
 
-test-crash: install ## kill a round at fifty random instants
-	COEVO_KILLS=50 pytest -m crash
+test-crash: install ## kill a round at fifty random instants; run eight sessions side by side twenty times
+	COEVO_KILLS=50 COEVO_SESSIONS=20 pytest -m crash
 
 test-swift: install $(SWIFT)/installed ## train with the real ms-swift, in an environment of its own
 	pytest -m swift

@@ -66,8 +66,10 @@ def test_a_killed_round_goes_on_with_exact_counts(tmp_path: Path) -> None:
     assert (offspring(run), run.refs()) == (first, refs), "a second time changes nothing"
 
 
+@pytest.mark.crash
+@pytest.mark.timeout(120 + 60 * TIMES)
 def test_eight_side_by_side_again_and_again(tmp_path: Path) -> None:
-    """Twenty times with COEVO_SESSIONS=20."""
+    """Twenty times with `make test-crash`."""
     run = planned(tmp_path / "run", 8, {f"k{n}": ["good"] for n in range(1, 9)})
     stages(run, "open", "observe", "curate")
     for turn in range(TIMES):
