@@ -54,6 +54,7 @@ def sft(program: str, job: Job, params: TrainParams, options: SwiftOptions) -> l
         "weight_decay": 0.0,
         "max_grad_norm": 1.0,
         "torch_dtype": dtype,
+        "fp16": False,
         "bf16": True,
         "gradient_checkpointing": options.gradient_checkpointing,
         "sequence_parallel_size": options.sequence_parallel,

@@ -24,6 +24,7 @@ exec swift sft \
   --weight_decay 0.0 \
   --max_grad_norm 1.0 \
   --torch_dtype bfloat16 \
+  --fp16 false \
   --bf16 true \
   --gradient_checkpointing true \
   --sequence_parallel_size 2 \
