@@ -98,6 +98,7 @@ def _third_clone(run: HubRun, sent: dict[str, str]) -> None:
     said = run.fails("coevo", "pull", "origin", "--pair", "pair/r000-seed", code=3, cwd=third)
     assert "not on the DVC remote" in said
     run.ok("coevo", "pull", "--hub", REPO, "--revision", sent["tag"], cwd=third)
+    run.ok("coevo", "pull", "origin", "--pair", "pair/r000-seed", cwd=third)
     assert json.loads(run.ok("coevo", "replay", "pair/r000-seed", "--json", cwd=third))["equal"]
     noted = run.ok("git", "notes", "--ref=coevo-hub/evo", "show", sent["pair"], cwd=third)
     assert json.loads(noted)["tag"] == sent["tag"]

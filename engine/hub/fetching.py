@@ -101,6 +101,7 @@ def _fetch(hub: Hub, wanted: str | None, partial: Path) -> tuple[str, Manifest]:
     hub.fetch(oid, partial)
     revision.check(partial, manifest, where)
     shutil.rmtree(partial / ".cache", ignore_errors=True)
+    (partial / ".gitattributes").unlink(missing_ok=True)  # the Hub's own, no part of the checkpoint
     return oid, manifest
 
 
