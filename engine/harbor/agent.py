@@ -66,8 +66,11 @@ class Options:
         for name in ("harness", "endpoint"):
             if not given.get(name):
                 raise ConfigError(f"Harbor agent coevo: give --ak {name}=...")
-        kinds = {"turns": int, "max_tokens": int, "seed": int}
-        kinds |= dict.fromkeys(("wall_s", "temperature", "top_p", "timeout_s"), float)
+        integers, floats = (
+            ("turns", "max_tokens", "seed"),
+            ("wall_s", "temperature", "top_p", "timeout_s"),
+        )
+        kinds = {**dict.fromkeys(integers, int), **dict.fromkeys(floats, float)}
         own = {name: given.pop(name) for name in cls.__dataclass_fields__ if name in given}
         try:
             numbers = {name: kinds[name](value) for name, value in own.items() if name in kinds}
