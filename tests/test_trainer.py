@@ -8,7 +8,7 @@ import pico
 import psutil
 import pytest
 
-from engine.adaptation import TrainParams
+from engine.adaptation import Lora, TrainParams
 from engine.adaptation.encoding import IGNORED, encode, taught_turns
 from engine.adaptation.trainer import train
 from engine.checkpoints import check_complete, digest
@@ -175,3 +175,9 @@ def test_a_killed_training_says_how_it_ended(checkpoint: Path, tmp_path: Path) -
         settings = TrainParams(batch_size=1, max_length=512)
         train(checkpoint, data, tmp_path / "out", settings, 0, kill)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_training_is_called_what_it_was() -> None:
+    """A checkpoint's card says it."""
+    assert TrainParams().kind == "full-parameter SFT"
+    assert TrainParams(lora=Lora(rank=4)).kind == "SFT by LoRA of rank 4, merged"

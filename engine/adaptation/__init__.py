@@ -57,6 +57,13 @@ class TrainParams:
     switches: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def kind(self) -> str:
+        """The training in words."""
+        if self.lora is None:
+            return "full-parameter SFT"
+        return f"SFT by LoRA of rank {self.lora.rank}, merged"
+
     def settings(self) -> dict[str, Any]:
         """What the provenance records; what isn't used is left out."""
         return {key: value for key, value in asdict(self).items() if value not in (None, {})}

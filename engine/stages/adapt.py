@@ -143,7 +143,7 @@ def _train(context: Context, harness: str, checkpoint: str, data: _Data) -> Chec
         weights=stored.digest,
         dvc=stored.dvc_text,
         provenance=_provenance(data, settings, report),
-        card=f"# {name}\n\nOne epoch of full-parameter SFT of {checkpoint[:12]} on "
+        card=f"# {name}\n\nOne epoch of {settings.kind}, of {checkpoint[:12]} on "
         f"{report.samples} conversations of verifier-accepted trajectories ({data.accepted} new, "
         f"{data.replayed} replayed), sampled under harness {harness[:12]}.\n",
         subject=f"Adapt {name}: SFT on {report.samples} accepted conversations",
