@@ -138,11 +138,20 @@ class Hub:
             raise self._refused(doing, error) from None
         except errors.HFValidationError as error:
             raise HubError(f"--hub {self.repo}: not ORG/NAME ({error})") from None
+        except RuntimeError as error:  # one file's upload: the reason is its cause
+            if isinstance(error.__cause__, errors.HfHubHTTPError):
+                raise self._refused(doing, error.__cause__) from None
+            if isinstance(error.__cause__, (broken, ConnectionError)):
+                raise self._broke(doing, error.__cause__) from None
+            raise
         except (broken, errors.LocalEntryNotFoundError, ConnectionError) as error:
-            raise HubError(
-                f"{self.repo}: {doing}: the connection to the Hub broke ({_short(error)}); run the "
-                "same command again: it goes on where it stopped"
-            ) from None
+            raise self._broke(doing, error) from None
+
+    def _broke(self, doing: str, error: BaseException) -> HubError:
+        return HubError(
+            f"{self.repo}: {doing}: the connection to the Hub broke ({_short(error)}); run the same "
+            "command again: it goes on where it stopped"
+        )
 
     def _refused(self, doing: str, error: Any) -> HubError:
         response = error.response
