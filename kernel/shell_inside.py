@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import base64
 import ctypes
-import io
 import os
 import select
 import signal
 import socket
 import subprocess
 import sys
-import tarfile
 import time
 from pathlib import Path
 from typing import Any, NoReturn
 
-from kernel import isolation, seccomp, wire
+from kernel import isolation, seccomp, shell_files, wire
 
 _REQUEST_BYTES = 2**30  # the host is trusted
 _ENVIRONMENT = {
@@ -41,10 +39,10 @@ def main() -> NoReturn:
     start = wire.receive(sock, _REQUEST_BYTES)
     try:
         for folder, packed in start["folders"].items():
-            _unpack(folder, packed)
-            _give(folder, start["uid"])
+            shell_files.unpack(folder, base64.b64decode(packed))
+            shell_files.give(folder, start["uid"])
         _confine(start["mode"], start["uid"], start["limits"])
-    except (OSError, tarfile.TarError) as error:
+    except OSError as error:
         sock.sendall(wire.encode({"error": str(error)}))
         os._exit(1)
     sock.sendall(wire.encode({"error": ""}))
@@ -88,7 +86,7 @@ class _Server:
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
             answered: dict[str, Any] = getattr(self, f"_{request['op']}")(request)
-        except (OSError, tarfile.TarError) as error:
+        except OSError as error:
             return {"stdout": "", "stderr": str(error), "return_code": 126, "archive": ""}
         return answered
 
@@ -148,15 +146,13 @@ class _Server:
         return late
 
     def _put(self, request: dict[str, Any]) -> dict[str, Any]:
-        _unpack(request["folder"], request["archive"])
+        shell_files.unpack(request["folder"], base64.b64decode(request["archive"]))
         return {}
 
     def _collect(self, request: dict[str, Any]) -> dict[str, Any]:
         _end_all()
-        buffer = io.BytesIO()
-        with tarfile.open(fileobj=buffer, mode="w") as archive:
-            archive.add(request["folder"], arcname=".", filter=_plain)
-        return {"archive": base64.b64encode(buffer.getvalue()).decode()}
+        archive = shell_files.pack(request["folder"], self._limits["folder_bytes"])
+        return {"archive": base64.b64encode(archive).decode()}
 
     def _grade(self, request: dict[str, Any]) -> dict[str, Any]:
         from kernel import grading
@@ -201,27 +197,6 @@ class _Stream:
         dropped = self._dropped + over
         middle = f"\n[cut: {dropped} bytes]\n".encode() if dropped else b""
         return (self._head + middle + self._tail[over:]).decode("utf-8", "replace")
-
-
-def _unpack(folder: str, packed: str) -> None:
-    data = base64.b64decode(packed)
-    if data:
-        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-            archive.extractall(folder, filter="tar")
-
-
-def _give(folder: str, uid: int) -> None:
-    """Make all of a folder belong to the user that commands run as (0: they do already)."""
-    for path in [Path(folder), *Path(folder).rglob("*")] if uid else []:
-        os.chown(path, uid, uid, follow_symlinks=False)
-
-
-def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Files, folders and links; no device, pipe or owner goes along."""
-    member.uid = member.gid = 0
-    member.uname = member.gname = ""
-    member.mtime = 0
-    return member if member.isreg() or member.isdir() or member.issym() else None
 
 
 def _end_all() -> None:

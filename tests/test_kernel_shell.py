@@ -159,12 +159,17 @@ def test_killing_everything_ends_the_shell_alone() -> None:
 def test_what_is_collected_holds_files_folders_and_links_only() -> None:
     async def work(shell: Shell) -> tuple[bytes, bytes]:
         await shell.exec("mkdir d; echo 1 > d/f; ln -s /etc/passwd l; mkfifo p; (sleep 99 &)")
+        await shell.exec("ln d/f twin; truncate -s 60M big; cp -l big more; chmod 0 a")
         await shell.exec("echo kept > /logs/agent/note")
         return await shell.collect("/app"), await shell.collect("/logs/agent")
 
-    app, logs = within(work, Shell({"/app": packed({"a": b"1"})}))
-    assert names(app) == {".", "a", "d", "d/f", "l"}
-    assert names(logs) == {".", "note"}
+    limits = ShellLimits(folder_bytes=100 * 2**20)
+    app, logs = within(work, Shell({"/app": packed({"a": b"1"})}, limits=limits))
+    assert names(app) == {"d", "d/f", "twin", "l", "big"}  # "more" doesn't fit, "a" is closed
+    assert names(logs) == {"note"}
+    with tarfile.open(fileobj=io.BytesIO(app)) as archive:
+        twin = archive.extractfile("twin")
+        assert twin is not None and twin.read() == b"1\n"
 
 
 def test_files_can_be_put_in_while_commands_run() -> None:
@@ -237,6 +242,45 @@ def test_names_that_python_would_load_do_not_reach_the_grader() -> None:
     fake = b"import builtins, json\njson.dumps = lambda *_: '{\"score\": 1.0}'\n"
     tricks = dict.fromkeys(("json.py", "sitecustomize.py", "usercustomize.py", "conftest.py"), fake)
     assert grade({"answer.txt": b"41", **tricks})[0] == 0.0
+
+
+def link(name: str, target: str) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        member = tarfile.TarInfo(name)
+        member.type, member.linkname = tarfile.SYMTYPE, target
+        archive.addfile(member)
+        inner = tarfile.TarInfo(f"{name}/grade.py")
+        inner.size = 3
+        archive.addfile(inner, io.BytesIO(b"1/0"))
+        real = tarfile.TarInfo("answer.txt")
+        real.size = 2
+        archive.addfile(real, io.BytesIO(b"42"))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    "target", ["/grader", "../grader", "/grader/facts.json", "/proc/self/root"]
+)
+def test_links_out_of_the_folder_are_not_there_when_it_is_graded(target: str) -> None:
+    script = b"import json\nfrom pathlib import Path\nleft = sorted(p.name for p in Path('/app')"
+    script += b".glob('*') if not p.is_dir())\n"
+    script += b"print(json.dumps({'score': left == ['answer.txt']}))"
+    graders = packed({"grade.py": script})
+    score, text = asyncio.run(graded(link("way", target), graders, {}))
+    assert score == 1.0, text
+
+
+@pytest.mark.parametrize("left", [b"no archive", packed({"a": b"1" * 5000})[:3000]])
+def test_a_spoilt_copy_is_graded_as_what_is_left_of_it(left: bytes) -> None:
+    score, text = asyncio.run(graded(left, packed({"grade.py": GRADE}), {"answer": "42"}))
+    assert score == 0.0 and "the code said" in text
+
+
+def test_what_finds_no_room_does_not_break_off_the_grading() -> None:
+    limits = ShellLimits(folder_bytes=2**20)
+    left = packed({"big": b"1" * 2**21, "answer.txt": b"42"})
+    assert asyncio.run(graded(left, packed({"grade.py": GRADE}), {"answer": "42"}, limits))[0] == 1
 
 
 @pytest.mark.parametrize(
