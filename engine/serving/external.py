@@ -31,7 +31,7 @@ class ExternalServer:
         self._timeout_s = params.timeout_s
         self._parallel = params.concurrency
         self._fixed: str | None = None
-        self._models: list[OpenAIModel] = []
+        self._models: dict[str, OpenAIModel] = {}  # a client each: its connections are reused
 
     @property
     def parallel(self) -> int:
@@ -46,8 +46,8 @@ class ExternalServer:
         """Nothing to start; a dead endpoint shows at the first request."""
 
     async def stop(self) -> None:
-        models, self._models = self._models, []
-        for model in models:
+        models, self._models = self._models, {}
+        for model in models.values():
             await model.close()
 
     def model(self, checkpoint: Path, digest: str) -> OpenAIModel:
@@ -65,9 +65,8 @@ class ExternalServer:
                     f"{self._base_url} serves {name!r} alone, not checkpoint {digest[:12]}; put "
                     "{digest12} or {path} into serving.model, or use mode: harness-only"
                 )
-        endpoint = Endpoint(
-            self._base_url, name, self._key, served_as=None if name == self._model else name
-        )
-        model = OpenAIModel(endpoint, timeout_s=self._timeout_s)
-        self._models.append(model)
-        return model
+        if name not in self._models:
+            proof = None if name == self._model else name
+            endpoint = Endpoint(self._base_url, name, self._key, served_as=proof)
+            self._models[name] = OpenAIModel(endpoint, timeout_s=self._timeout_s)
+        return self._models[name]
