@@ -32,6 +32,7 @@ def trained(way: str, given: argparse.Namespace, data: Path, scratch: Path) -> T
         batch_size=given.samples,
         max_length=given.max_length,
         epochs=given.steps,
+        warmup=0.0,  # of so few steps one trainer makes one, the other none
         lora=Lora() if given.lora else None,
         options=own,
     )

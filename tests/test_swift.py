@@ -105,7 +105,7 @@ def test_every_command_is_accepted_and_rows_are_the_rollouts_tokens(
 def test_it_learns_as_the_plain_trainer_does(checkpoint: Path, tmp_path: Path) -> None:
     """The same batches: each step takes all samples."""
     data = dataset(tmp_path / "d.jsonl", *[SAMPLE] * 4)
-    settings = TrainParams(1e-2, 4, 512, epochs=3, options=PLAIN)
+    settings = TrainParams(1e-2, 4, 512, epochs=3, warmup=0.0, options=PLAIN)
     seen: list[tuple[int, int, float]] = []
     report = train(checkpoint, data, tmp_path / "out", settings, 3, lambda *step: seen.append(step))
     plain = train_plainly(
