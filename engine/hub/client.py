@@ -149,8 +149,8 @@ class Hub:
 
     def _broke(self, doing: str, error: BaseException) -> HubError:
         return HubError(
-            f"{self.repo}: {doing}: the connection to the Hub broke ({_short(error)}); run the same "
-            "command again: it goes on where it stopped"
+            f"{self.repo}: {doing}: the connection to the Hub broke ({_short(error)}); run the "
+            "same command again: it goes on where it stopped"
         )
 
     def _refused(self, doing: str, error: Any) -> HubError:
