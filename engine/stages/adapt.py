@@ -121,7 +121,7 @@ def _train(context: Context, harness: str, checkpoint: str, data: _Data) -> Chec
         learning_rate=params.learning_rate,
         batch_size=params.batch_size,
         max_length=params.max_length,
-        lora=params.lora and Lora(**params.lora.model_dump()),
+        lora=Lora(**params.lora.model_dump()) if params.lora else None,
         switches={} if thinking is None else {"enable_thinking": thinking},
         options=params.options,
     )
