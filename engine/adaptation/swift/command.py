@@ -79,7 +79,6 @@ def merge(program: str, adapters: Path, output: Path, options: SwiftOptions) -> 
     arguments = {
         "adapters": adapters,
         "merge_lora": True,
-        "check_model": False,
         "output_dir": output,
         **({"device_map": "cpu"} if options.cpu else {}),
     }

@@ -85,7 +85,6 @@ def rollout(program: str, place: Place, settings: Settings) -> list[str]:
     arguments = {
         "model": place.checkpoint,
         "model_type": place.model_type,
-        "check_model": False,
         **plain_template(place.checkpoint),
         "external_plugins": place.plugin,
         "multi_turn_scheduler": SCHEDULER,

@@ -3,7 +3,6 @@ export CUDA_VISIBLE_DEVICES=4,5
 exec swift rollout \
   --model CHECKPOINT \
   --model_type qwen3_5 \
-  --check_model false \
   --use_chat_template false \
   --external_plugins BASELINE/plugin.py \
   --multi_turn_scheduler coevo \

@@ -50,5 +50,4 @@ exec swift sft \
 exec swift export \
   --adapters OUTPUT/checkpoint-100 \
   --merge_lora true \
-  --check_model false \
   --output_dir MERGED
