@@ -12,7 +12,7 @@ from pathlib import Path
 
 import kernel.host
 from engine.context import Context
-from engine.domains import Task
+from engine.domains import Task, rollout_limits
 from engine.domains.registry import domain as find_domain
 from engine.errors import CoevoError, ConfigError, DataError, ModelError, SandboxError
 from engine.params import Params
@@ -77,7 +77,7 @@ async def answer(folder: Path, instruction: str) -> str:
                 task.instruction,
                 server.model(folder.resolve() / "checkpoint", weights),
                 domain.world(task),
-                params.limits.limits(domain.turn_limit),
+                rollout_limits(domain, params),
                 params.sampling.sampling(),
                 params.seed,
             )

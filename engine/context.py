@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from engine import splits
 from engine.archive import Archive
 from engine.archive.entries import Pair
 from engine.checkpoints import CheckpointStore
-from engine.domains import Domain, Task
+from engine.domains import Domain, Task, rollout_limits
 from engine.domains.registry import domain as find_domain
 from engine.dvc_store import DvcStore
 from engine.errors import ArchiveError, DataError
@@ -144,9 +144,8 @@ class Context:
         )
 
     def limits(self) -> Limits:
-        """What a rollout may use: params.yaml's limits, the rest as the domain has it."""
-        own: Mapping[str, int] = getattr(self.domain, "limits", {})
-        return replace(self.params.limits.limits(self.domain.turn_limit), **own)
+        """What a rollout may use."""
+        return rollout_limits(self.domain, self.params)
 
     def agent(self, harness: str, checkpoint: str) -> Agent:
         """The pair, its weights on this disk and verified."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -11,8 +14,9 @@ from runs import RunRepository
 
 from engine import agent
 from engine.context import open_context
+from engine.domains.smart_home.domain import SmartHome
 from engine.observer import Silent
-from engine.params import load
+from engine.params import Params, load
 
 
 @pytest.fixture
@@ -61,3 +65,29 @@ def test_the_path_of_python_is_quoted(
         [tmp_path / "agent" / "run.sh"], capture_output=True, text=True, check=False
     )
     assert "/bin/echo it's $HOME" in done.stderr and done.returncode == 127
+
+
+class Narrow(SmartHome):
+    """A domain with a limit of its own."""
+
+    limits: Mapping[str, int] = {"output_bytes": 40}
+
+
+NARROW = Narrow()
+PARROT = """
+async def run(instruction, model, world):
+    seen = await world.call("list_methods", {})
+    await world.call("final_answer", {"commands": seen})
+"""
+
+
+def test_it_has_the_limits_that_its_domain_was_measured_with(tmp_path: Path) -> None:
+    [task] = NARROW.generate("salt", 0, {"train": 1, "validation": 0, "test": 0}).train
+    world = asdict(NARROW.practice(task, task.instruction))
+    (tmp_path / "world.json").write_text(json.dumps(world))
+    (tmp_path / "harness").mkdir()
+    (tmp_path / "harness" / "harness.py").write_text(PARROT)
+    serving = {"backend": "external", "base_url": "http://127.0.0.1:9/v1", "model": "m"}
+    params = Params.model_validate({"domain": "test_agent:NARROW", "serving": serving})
+    agent.write_settings(tmp_path, "", "w", params)
+    assert "[cut: " in asyncio.run(agent.answer(tmp_path, "Turn on the light."))

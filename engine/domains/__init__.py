@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from kernel.contract import HostWorld
+from kernel.contract import HostWorld, Limits
+
+if TYPE_CHECKING:
+    from engine.params import Params
 
 
 @dataclass(frozen=True)
@@ -114,3 +117,9 @@ class Domain(Protocol):
         ...
 
     def objective(self, metrics: Mapping[str, float]) -> Objective: ...
+
+
+def rollout_limits(domain: Domain, params: Params) -> Limits:
+    """What a rollout may use: params.yaml's limits, the rest as the domain has it."""
+    own: Mapping[str, int] = getattr(domain, "limits", {})
+    return replace(params.limits.limits(domain.turn_limit), **own)
