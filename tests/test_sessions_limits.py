@@ -67,7 +67,7 @@ def test_a_killed_round_goes_on_with_exact_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.crash
-@pytest.mark.timeout(120 + 60 * TIMES)
+@pytest.mark.timeout(300 + 60 * TIMES)
 def test_eight_side_by_side_again_and_again(tmp_path: Path) -> None:
     """Twenty times with `make test-crash`."""
     run = planned(tmp_path / "run", 8, {f"k{n}": ["good"] for n in range(1, 9)})
