@@ -57,7 +57,7 @@ $(VLLM)/installed: .ci/vllm_environment.py
 
 test-ray: install ## rollouts on a Ray cluster of this machine, nodes lost on the way
 	$(BIN)/python -m pip install --quiet --editable '.[ray]'
-	RAY_raylet_start_wait_time_s=180 COEVO_RAY=1 pytest -m ray
+	COEVO_RAY=1 pytest -m ray
 
 bench: install ## the benchmarks, each a ratio against a named baseline
 	python benchmarks/overhead.py
