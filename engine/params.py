@@ -69,7 +69,7 @@ class ServingParams(_Section):
 class LimitParams(_Section):
     """What one rollout may use; ``turns`` None takes the domain's own limit."""
 
-    turns: int | None = None
+    turns: int | None = Field(None, ge=1)
     wall_s: float = Field(300.0, gt=0)
     cpu_s: int = Field(30, ge=1)
     memory_mb: int = Field(512, ge=64)

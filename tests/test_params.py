@@ -21,6 +21,7 @@ def test_an_empty_file_is_the_default() -> None:
         ("promotion: {margn: 1}", "unknown key 'promotion.margn'; did you mean 'margin'?"),
         ("rounds: none", "rounds: Input should be a valid integer"),
         ("rounds: 0", "rounds: Input should be greater than or equal to 1 (got 0)"),
+        ("limits: {turns: 0}", "limits.turns: Input should be greater than or equal to 1 (got 0)"),
         ("mode: coevolve", "mode: Input should be 'coevo'"),
         ("run: a/b", "run: String should match pattern"),
         ("[1, 2]", "expected a mapping of parameters, got list"),
