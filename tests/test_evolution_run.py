@@ -23,7 +23,8 @@ from runs import RunRepository
 
 RULES = [
     rule("does not pass the checks", "at most 441 lines", do=[
-        f"head -n 53 {HARNESS} > /tmp/mended && cp /tmp/mended {HARNESS}", note("Mended it."),
+        f"grep -v padding {HARNESS} > /tmp/mended && cp /tmp/mended {HARNESS}",
+        comment("mended"), note("Mended it."),
     ]),
     rule("does not pass the checks", do=["true"]),
     rule("at most 500 lines", do=[TRUNCATE, note("Cut long outputs.")]),
@@ -200,7 +201,8 @@ def test_the_commands_tell_the_story(run: RunRepository) -> None:
     assert "+4/500" in log and "kept at H_t: smoke" in log and "batch-002" in log
     facts = json.loads(run.ok("coevo", "show", "r002-k1", "--json"))
     assert (facts["line_budget"], facts["check"], facts["editor"]) == (441, "passed", "self")
-    assert facts["lines"] == 53
+    code = git(run, "show", "evo/harness/r002-k1:harness.py")
+    assert facts["lines"] == len(code.splitlines())
 
 
 def test_when_all_is_done_nothing_happens_and_git_finds_it_sound(run: RunRepository) -> None:

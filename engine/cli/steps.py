@@ -50,7 +50,7 @@ def _outcome(step: Step) -> str:
     """What came of it, on one line."""
     if not step.iteration:
         return step.why
-    said = step.why
+    said = " ".join(step.why.split())
     if step.accepted:
         repaired = " after repair" if step.repaired else ""
         said = f"accepted{repaired}: {step.subject}"
