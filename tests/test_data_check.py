@@ -105,6 +105,19 @@ def test_malformed_rows_are_left_out_and_listed(tmp_path: Path) -> None:
         DOMAIN.load(data, 0, SIZES)
 
 
+def test_half_a_character_is_a_malformed_row(tmp_path: Path) -> None:
+    """A text that was cut in the middle of an emoji; whole ones are text like any other."""
+    said = {"p1": "Turn on the light \\ud83d.", "p2": "Turn on the light \\ud83d\\ude00."}
+    data = folder(tmp_path / "d", pool=[row(f"p{n}", ON) for n in range(4)])
+    pool = data / "train_pool.jsonl"
+    rows = [each | {"input": said.get(each["id"], each["input"])} for each in rows_of(pool)]
+    pool.write_text("".join(json.dumps(each) + "\n" for each in rows).replace("\\\\u", "\\u"))
+    splits = DOMAIN.load(data, 0, SIZES, skip_bad_rows=True)
+    assert sorted(t.id for t in (*splits.train, *splits.validation)) == ["p0", "p2", "p3"]
+    with pytest.raises(DataError, match=r"train_pool\.jsonl:2: .* is half a character"):
+        DOMAIN.load(data, 0, SIZES)
+
+
 def test_leaving_rows_out_of_sound_files_changes_nothing(tmp_path: Path) -> None:
     data = folder(tmp_path / "d", pool=[row(f"p{n}", ON) for n in range(9)])
     sizes = {"train": 5, "validation": 4, "test": 1}

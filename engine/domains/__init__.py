@@ -121,5 +121,5 @@ class Domain(Protocol):
 
 def rollout_limits(domain: Domain, params: Params) -> Limits:
     """What a rollout may use: params.yaml's limits, the rest as the domain has it."""
-    own: Mapping[str, int] = getattr(domain, "limits", {})
+    own: Mapping[str, Any] = getattr(domain, "limits", {})
     return replace(params.limits.limits(domain.turn_limit), **own)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from engine.errors import DataError
+
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class Line(NamedTuple):
@@ -54,13 +57,26 @@ def lines(path: Path, skipped: list[str] | None = None) -> Iterator[Line]:
 
 def _object(text: str, where: str) -> Mapping[str, Any]:
     try:
-        row = json.loads(text)
+        row = parsed(text)
     except (ValueError, RecursionError) as error:
         # ValueError: not JSON, or a number too long to read; RecursionError: nested too deep.
         raise DataError(f"{where}: line: expected JSON ({error})") from error
     if not isinstance(row, dict):
         raise fault(where, "line", "a JSON object", row)
     return row
+
+
+def parsed(text: str) -> Any:
+    """The value of JSON text. Raises ValueError, for half a character (``\\ud83d`` alone) too: no
+    file could hold what is made of it."""
+    value = json.loads(text)
+    if _HALF.search(text):
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            half = ascii(error.object[error.start])
+            raise ValueError(f"{half} is half a character: its other half is missing") from None
+    return value
 
 
 def contents(path: Path) -> str:

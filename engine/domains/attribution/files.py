@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.domains.reading import contents, lines, mapping, text_field, tolerating
+from engine.domains.reading import contents, lines, mapping, parsed, text_field, tolerating
 from engine.errors import DataError
 
 WHO_AND_WHEN = ("Algorithm-Generated", "Hand-Crafted")
@@ -81,7 +81,7 @@ def _tables(data: Path) -> list[Path]:
 
 def _document(path: Path) -> Mapping[str, Any]:
     try:
-        value = json.loads(contents(path))
+        value = parsed(contents(path))
     except json.JSONDecodeError as error:
         raise DataError(f"{path}:{error.lineno}: file: expected JSON ({error.msg})") from error
     except (ValueError, RecursionError) as error:

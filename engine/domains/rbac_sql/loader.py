@@ -9,7 +9,6 @@ roles; all of them go to one split.
 from __future__ import annotations
 
 import hashlib
-import json
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from engine.domains import Task
 from engine.domains.rbac_sql.item import Item, Source, make_task, parse_item
 from engine.domains.rbac_sql.schema import Policy
 from engine.domains.rbac_sql.sqlite_file import schema_of
-from engine.domains.reading import contents, fault, mapping, sequence
+from engine.domains.reading import contents, fault, mapping, parsed, sequence
 from engine.domains.split import TaskSplits, checked_sizes, interleave
 from engine.errors import DataError
 
@@ -112,7 +111,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
 
 def _object(line: str, where: str) -> Mapping[str, Any]:
     try:
-        row = json.loads(line)
+        row = parsed(line)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: line: expected JSON ({error})") from error
     return mapping(row, "line", where)
@@ -120,7 +119,7 @@ def _object(line: str, where: str) -> Mapping[str, Any]:
 
 def _policies(path: Path) -> Mapping[str, Any]:
     try:
-        found = json.loads(contents(path))
+        found = parsed(contents(path))
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: expected JSON ({error})") from error
     return mapping(found, "file", str(path))
