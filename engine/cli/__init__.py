@@ -78,8 +78,6 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
     except (click.Abort, KeyboardInterrupt):
         click.echo(
             "interrupted; what had finished is kept: `dvc repro` goes on from here", err=True
