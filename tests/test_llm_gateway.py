@@ -192,6 +192,19 @@ def test_nothing_else_is_open(tmp_path: Path) -> None:
     assert entries(tmp_path / "costs.jsonl") == []
 
 
+def test_a_token_of_any_bytes_is_a_wrong_one(tmp_path: Path) -> None:
+    async def ask() -> bytes:
+        async with door(always(Answer("x")), tmp_path) as (opened, _):
+            reader, writer = await asyncio.open_unix_connection(opened.socket)
+            head = f"POST {CHAT} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n".encode()
+            writer.write(head + b"authorization: Bearer \xff\xfe\r\ncontent-length: 0\r\n\r\n")
+            said = await reader.readline()
+            writer.close()
+            return said
+
+    assert asyncio.run(ask()).split()[1] == b"401"
+
+
 def test_models_are_the_endpoints_own(tmp_path: Path) -> None:
     async def ask() -> dict[str, Any]:
         async with door(always(SAID), tmp_path) as (opened, _), client(opened) as http:

@@ -96,7 +96,7 @@ class Door:
 
     async def _handle(self, request: web.Request, client: ClientSession) -> web.StreamResponse:
         shown = request.headers.get("authorization", "").removeprefix("Bearer ")
-        if not hmac.compare_digest(shown.encode(), self.token.encode()):
+        if not hmac.compare_digest(shown.encode(errors="replace"), self.token.encode()):
             return failure(401, "this is not the session's token", "invalid_api_key")
         if request.method == "GET" and request.path == "/v1/models":
             return await self._models(client)
