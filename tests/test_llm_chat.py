@@ -13,12 +13,14 @@ from llm_cases import CANARY, HELLO, MODEL, endpoint, meter
 
 from engine.errors import BudgetSpent, ConfigError, ModelError
 from engine.llm.chat import LLM, ContextOverflow, Reply
+from engine.llm.dialogue import Dialogue, tool
 from engine.llm.endpoint import configured
 from engine.llm.meter import Meter
 from engine.llm.scripted import Answer, Refusal, Request, ScriptedEndpoint, Silence
 from engine.llm.usage import Caps, Usage
 from engine.params import LLMParams, parse
 from engine.serving.client import Retry
+from kernel.contract import ToolCall
 
 Step = Answer | Refusal | Silence
 FAST = Retry(attempts=3, base_s=0.01)
@@ -106,6 +108,23 @@ def test_an_error_names_role_cause_and_how_to_go_on(
     assert said in text and "`dvc repro` goes on" in text
     assert CANARY not in text
     assert counted.spent() == Usage(tries, seconds=counted.spent().seconds, unanswered=tries)
+
+
+def test_half_a_character_stops_nobody(tmp_path: Path) -> None:
+    """A reply that was cut in an emoji, in its text or inside a call's arguments."""
+    say = tool("say", "Say it.", {"text": {"type": "string"}})
+    steps = iter([Answer("half \ud83d"), Answer("", [("say", {"text": "half \ud83d"})])])
+
+    async def ask(url: str) -> list[ToolCall]:
+        llm = LLM(endpoint(url), meter(tmp_path), FAST)
+        dialogue = Dialogue(llm, "curator", [{"role": "user", "content": "begin"}])
+        assert await dialogue.calls([say]) == []
+        assert "half ?" in str(dialogue.messages)
+        return await dialogue.calls([say])
+
+    with ScriptedEndpoint(lambda request: next(steps), key=CANARY, models=[MODEL]) as server:
+        [call] = asyncio.run(ask(server.url))
+    assert call.arguments == {"text": "half ?"}
 
 
 def test_a_cap_refuses_before_the_call(tmp_path: Path) -> None:

@@ -13,7 +13,16 @@ from engine.llm.answered import Answered, request_key
 from engine.llm.endpoint import Endpoint, is_overflow, refusal, worth_retrying
 from engine.llm.meter import Account, Meter
 from engine.llm.usage import Caps, Usage
-from engine.llm.wire import Answer, answer, as_functions, as_items, guess, output, tokens
+from engine.llm.wire import (
+    Answer,
+    answer,
+    as_functions,
+    as_items,
+    guess,
+    output,
+    storable,
+    tokens,
+)
 from engine.serving.client import Retry
 from kernel.contract import Message, RawToolCall, ToolSchema
 
@@ -147,7 +156,7 @@ class LLM:
             if isinstance(reply, str):
                 raise self._failure(account, f"{self.endpoint.base_url} answers no JSON", False)
             body = reply.model_dump(mode="json", exclude_none=True)
-            items = json.loads(self.endpoint.clean(json.dumps(output(body))))
+            items = storable(json.loads(self.endpoint.clean(json.dumps(output(body)))))
             counted = tokens(body)
             answered = True
         finally:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from engine.llm.chat import Reply
+from engine.llm.wire import storable
 from kernel.contract import Message, RawToolCall, ToolCall, ToolSchema
 from kernel.tools import parameters, parse, validate
 
@@ -125,7 +126,7 @@ class Dialogue:
             except ValueError as error:
                 self.refuse(ToolCall(call.id, call.name, {}), str(error))
             else:
-                yield ToolCall(call.id, call.name, arguments)
+                yield ToolCall(call.id, call.name, storable(arguments))
 
 
 def _sendable(reply: Reply) -> Message:

@@ -41,6 +41,11 @@ def tokens(body: Mapping[str, Any]) -> Tokens | None:
     return Tokens(prompt, min(cached, prompt) if isinstance(cached, int) else 0, completion)
 
 
+def storable(value: Any) -> Any:
+    """A JSON value with "?" for each half of a character, which no file or socket takes."""
+    return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+
+
 def guess(request_bytes: int, reply_bytes: int) -> Tokens:
     """Token counts where the endpoint gave none: four bytes each."""
     return Tokens(request_bytes // _BYTES_PER_TOKEN, 0, reply_bytes // _BYTES_PER_TOKEN)
