@@ -120,7 +120,7 @@ class Episodes:
         text = (folder / "params.yaml").read_text("utf-8")
         self._params: Params = parse(text, str(folder / "params.yaml"))
         self._domain: Domain = find_domain(self._params.domain)
-        lines = (folder / "private.jsonl").read_text("utf-8").splitlines()
+        lines = (folder / "private.jsonl").read_bytes().splitlines()
         self._tasks = [Task(**json.loads(line)) for line in lines]
         root = folder / "harness"
         self._files = {
