@@ -21,7 +21,14 @@ from kernel.contract import Limits, Sampling
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _fits_a_name(cls, value: object) -> object:
+        if isinstance(value, str) and "\0" in value:
+            raise ValueError("a null character can be in no name or path")
+        return value
 
 
 class SamplingParams(_Section):
@@ -137,7 +144,7 @@ class EditorParams(_Section):
     kind: str = "recipes"
     model: str | None = None
     caps: CapParams = CapParams()
-    line_budget: int | None = 500
+    line_budget: int | None = Field(500, ge=1)
     bases: Literal["archive", "incumbent"] = "archive"
     command: str | list[str] | None = None
     parallel: int = Field(8, ge=1)
@@ -237,7 +244,7 @@ class GateParams(_Section):
 class SessionParams(LimitParams):
     """What one update session may use, its shell and its harness each."""
 
-    turns: int | None = 300
+    turns: int | None = Field(300, ge=1)
     wall_s: float = Field(3600.0, gt=0)
     cpu_s: int = Field(1800, ge=1)
     memory_mb: int = Field(2048, ge=64)
@@ -337,6 +344,13 @@ def parse(text: str, name: str) -> Params:
         raw = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ConfigError(f"{name}: not YAML: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise ConfigError(f"{name}: nested too deep for parameters") from None
+    except (ValueError, AttributeError, KeyError) as error:
+        # So the reader fails at a word that looks like a date or number, or is tagged as one.
+        raise ConfigError(
+            f"{name}: a value can't be read ({error}); quote it if it is text"
+        ) from None
     if raw is None:
         raw = {}
     if not isinstance(raw, dict):

@@ -109,6 +109,7 @@ def test_only_training_policies_become_rows(tmp_path) -> None:
         ({"id": 7}, "id: expected text, got 7"),
         ({"db_id": None}, "db_id: expected text, got None"),
         ({"db_id": "../zoo"}, "db_id: expected a database's name, got '../zoo'"),
+        ({"db_id": "x" * 300}, "db_id: expected a database's name, got 'xxx"),
         ({"role": ""}, "role: expected text"),
         ({"role": "stranger"}, "role: expected a role of zoo's policy, got 'stranger'"),
         ({"question": []}, "question: expected text, got []"),

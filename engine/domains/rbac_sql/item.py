@@ -13,6 +13,9 @@ from engine.domains.rbac_sql.scoring import ALLOWED, DENIED
 from engine.domains.reading import fault, text_field
 from engine.domains.smart_home.row import normalised
 
+_LONGEST_NAME = 200
+"""Bytes of a database's name: file systems allow 255 with the suffix."""
+
 
 @dataclass(frozen=True)
 class Item:
@@ -69,7 +72,8 @@ def parse_item(row: Mapping[str, Any], where: str) -> Item:
         raise fault(where, "permission", f"{ALLOWED} or {DENIED}", item.permission)
     if item.split not in ("train", "dev"):
         raise fault(where, "spider_split", "train or dev", item.split)
-    if "/" in item.database or item.database.startswith("."):
+    name = item.database
+    if "/" in name or name.startswith(".") or len(name.encode()) > _LONGEST_NAME:
         raise fault(where, "db_id", "a database's name", item.database)
     return item
 
