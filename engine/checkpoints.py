@@ -7,9 +7,11 @@ import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from engine.disk import require_room
 from engine.dvc_store import DvcStore
 from engine.errors import CheckpointError, DataError
 from engine.seams import find
@@ -42,14 +44,17 @@ class CheckpointStore:
     def seed(self, model: str) -> Stored:
         """The seed checkpoint: a name in ``SEEDS``, a local folder, or a Hub id.
 
-        Raises CheckpointError where it can't be had.
+        Raises CheckpointError where it can't be had, and DataError, before anything is copied or
+        fetched, where there is no room for it.
         """
         shutil.rmtree(self._scratch, ignore_errors=True)
         self._scratch.parent.mkdir(parents=True, exist_ok=True)
         if model in SEEDS:
             facts = dict(find("model.seed", model, SEEDS)(self._scratch))
-        elif Path(model).expanduser().is_dir():
-            shutil.copytree(Path(model).expanduser(), self._scratch)
+        elif (given := Path(model).expanduser()).is_dir():
+            size = sum(path.stat().st_size for path in given.rglob("*") if path.is_file())
+            require_room(self._scratch, size, f"params.yaml: model.seed: {model}")
+            shutil.copytree(given, self._scratch)
             facts = {"source": model}
         else:
             facts = _from_hub(model, self._scratch)
@@ -139,8 +144,13 @@ def _from_hub(model: str, folder: Path) -> dict[str, Any]:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
+    fetch = partial(
+        snapshot_download, model, local_dir=folder, ignore_patterns=["*.bin", "*.pth", "*.gguf"]
+    )
     try:
-        snapshot_download(model, local_dir=folder, ignore_patterns=["*.bin", "*.pth", "*.gguf"])
+        size = sum(file.file_size or 0 for file in fetch(dry_run=True) if file.will_download)
+        require_room(folder, size, f"params.yaml: model.seed: {model}")
+        fetch()
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         known = ", ".join(SEEDS)
         raise CheckpointError(

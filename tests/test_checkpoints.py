@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import zipfile
@@ -52,6 +53,18 @@ def test_a_seed_folder_is_copied_named_by_digest_and_found_again(
     assert stored.digest not in stored.dvc_text, "DVC has its own name for it"
     shutil.rmtree(stored.path)
     assert digest(store(root).path(stored.digest, stored.dvc_text)) == before
+
+
+def test_a_seed_too_big_for_the_disk_is_refused_before_it_is_copied(
+    seed: Path, tmp_path: Path
+) -> None:
+    root = repository(tmp_path / "run")
+    large = tmp_path / "large"
+    shutil.copytree(seed, large)
+    os.truncate(large / "model.safetensors", shutil.disk_usage(root).free + 15 * 10**11)  # of holes
+    with pytest.raises(DataError, match=r"model\.seed: .*large needs .* free: free 1\.5 TB"):
+        store(root).seed(str(large))
+    assert not list((root / ".coevo").rglob("*"))
 
 
 def test_what_is_added_again_replaces_a_folder_that_was_truncated(
