@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,11 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from dvc.repo import Repo
 from git import Repo as Git
-from runs import wait_for
+from runs import RunRepository, wait_for
 
+from engine.cli import cli
 from engine.collecting import collect, free
+from engine.disk import size_text
 from engine.dvc_store import DvcStore
 from engine.dvc_text import read
 from engine.errors import ArchiveError, ConfigError, DataError
@@ -145,6 +149,21 @@ def test_a_model_too_big_for_the_disk_is_refused_with_the_figures(tmp_path: Path
             act()
 
 
+def test_a_push_to_a_folder_without_room_is_refused_with_the_figures(tmp_path: Path) -> None:
+    remote = tmp_path / "remote"
+    settings = {"remote": {"shared": {"url": str(remote)}}, "core": {"remote": "shared"}}
+    root = repository(tmp_path / "root", **settings)
+    store = DvcStore(root)
+    text = store.add(weights(root, "model"))
+    [largest, *_] = (path for path in store.cache_folder.glob("??/*") if not path.suffix)
+    largest.unlink()
+    largest.touch()
+    os.truncate(largest, shutil.disk_usage(root).free + 15 * 10**11)  # of holes
+    with pytest.raises(DataError, match=r"the push needs .* free: free 1\.5 TB.*nothing was"):
+        store.push([text])
+    assert not list(remote.rglob("*"))
+
+
 def test_worktrees_share_one_cache_and_its_remote(tmp_path: Path) -> None:
     remote = {"remote": {"shared": {"url": "../r"}}, "core": {"remote": "shared"}}
     root = repository(tmp_path / "root", **remote)
@@ -191,6 +210,37 @@ def test_gc_keeps_what_any_ref_names_and_frees_the_rest(tmp_path: Path) -> None:
         assert store.materialise(texts[name], tmp_path / f"back-{name}").is_dir()
     with pytest.raises(DataError, match="not in DVC's cache"):
         store.materialise(texts["free"], tmp_path / "gone")
+
+
+def test_the_command_says_what_it_would_free_and_asks(
+    opened: RunRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = opened.copied(tmp_path / "base")
+    store = DvcStore(run.folder)
+    store.add(weights(tmp_path, "free"))
+    before = set(store.cache_folder.glob("??/*"))
+    monkeypatch.chdir(run.folder)
+
+    def gc(*options: str, said: str = "") -> str:
+        done = CliRunner().invoke(cli, ["gc", *options], input=said, catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return str(done.output)
+
+    assert "to free: 4 objects and copies" in gc("--dry-run")
+    assert "free it? [y/N]" in gc(said="n\n")
+    figures = json.loads(gc("--dry-run", "--json"))
+    assert figures["objects"] == len(figures["paths"]) == 4 and not figures["freed"]
+    with pytest.raises(ConfigError, match="gc --json can't ask"):
+        gc("--json")
+    assert set(store.cache_folder.glob("??/*")) == before
+    assert f"freed {size_text(figures['bytes'])}" in gc(said="y\n")
+    assert {str(path) for path in before - set(store.cache_folder.glob("??/*"))} == {
+        *figures["paths"]
+    }
+    store.add(weights(tmp_path, "more"))
+    assert json.loads(gc("--yes", "--json"))["freed"]
+    assert "to free: 0 objects" in gc("--yes")
+    assert json.loads(run.ok("coevo", "replay", "pair/r000-seed", "--json"))["equal"]
 
 
 def test_gc_asks_who_else_uses_a_cache_outside(tmp_path: Path) -> None:
