@@ -33,9 +33,9 @@ def merges(run: RunRepository) -> list[tuple[str, str]]:
     return sorted((row.split(" ", 1)[0], row.split(" ", 1)[1]) for row in rows.split("\n") if row)
 
 
-def candidates(run: RunRepository) -> list[tuple[str, dict[str, float]]]:
+def candidates(run: RunRepository) -> list[tuple[str, list[tuple[str, float]]]]:
     found = json.loads((run.folder / "round" / "candidates.json").read_text())
-    return sorted((c["slot"], c["alpha"]) for c in found["candidates"])
+    return sorted((c["slot"], sorted(c["alpha"].items())) for c in found["candidates"])
 
 
 def test_a_kill_between_merge_and_evaluation_loses_no_merge(
