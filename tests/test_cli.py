@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,6 +58,33 @@ def test_the_docs_list_exactly_the_exit_codes() -> None:
         e for e in vars(errors).values() if isinstance(e, type) and e.__module__ == "engine.errors"
     ]
     assert listed == {0, 130} | {error.exit_code for error in own}
+
+
+def examples(program: str) -> list[str]:
+    """The command lines of ``program`` in the code blocks of README and docs."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    blocks = [b for p in pages for b in re.findall(r"```.*?\n(.*?)```", p.read_text("utf-8"), re.S)]
+    begin = rf"^(?:\$ )?(?:[A-Z_]+=\S+ )*({program} .*)$"
+    return [line for block in blocks for line in re.findall(begin, block, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("line", examples("coevo"))
+def test_an_example_of_the_docs_is_a_command_that_exists(
+    line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    words = [word for word in shlex.split(line, comments=True)[1:] if word != "&"]
+    command: click.Command = cli
+    while isinstance(command, click.Group):
+        command = command.commands[words.pop(0)]
+    command.make_context(str(command.name), words)
+
+
+@pytest.mark.parametrize("line", examples("dvc remote"))
+def test_an_example_of_the_docs_is_one_for_dvc(line: str) -> None:
+    from dvc.cli import parse_args
+
+    assert parse_args(shlex.split(line, comments=True)[1:]).func
 
 
 @pytest.mark.parametrize(
