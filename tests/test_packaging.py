@@ -30,9 +30,10 @@ def plain(name: str) -> str:
 
 
 def test_whatever_is_imported_is_declared() -> None:
-    extras = ("embedded", "parquet", "harbor")
+    extras = ("embedded", "parquet", "harbor", "ray")
     declared = names([*PROJECT["dependencies"], *(r for name in extras for r in EXTRAS[name])])
     own = {"engine", "kernel", "mechanisms"} | set(sys.stdlib_module_names)
+    own |= {"swift"}  # in an environment of its own (docs/TRAINING.md)
     providers = packages_distributions()
     for path in FILES:
         for root in {name.partition(".")[0] for name in imports(path)} - own:
