@@ -165,8 +165,9 @@ def test_a_push_to_a_folder_without_room_is_refused_with_the_figures(tmp_path: P
 
 
 def test_worktrees_share_one_cache_and_its_remote(tmp_path: Path) -> None:
-    remote = {"remote": {"shared": {"url": "../r"}}, "core": {"remote": "shared"}}
-    root = repository(tmp_path / "root", **remote)
+    root = repository(tmp_path / "root")
+    shared = "[core]\n    remote = shared\n['remote \"shared\"']\n    url = ../../r\n"
+    (root / ".dvc" / "config.local").write_text(shared)
     with Git(root) as git:
         git.git.add(".dvc")
         git.git.commit("-m", "start")
@@ -176,6 +177,7 @@ def test_worktrees_share_one_cache_and_its_remote(tmp_path: Path) -> None:
     assert tree.cache_folder == DvcStore(root).cache_folder
     assert DvcStore(root).materialise(text, root / "here").is_dir()
     assert tree.push([text]) == 4
+    assert list((tmp_path / "r").rglob("*.dir")), "a path in a file is from that file's folder"
 
 
 # --- gc -----------------------------------------------------------------------------------------
