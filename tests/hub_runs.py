@@ -65,13 +65,6 @@ class HubRun(runs.RunRepository):
     def json(self, *command: str, cwd: Path | None = None) -> Any:
         return json.loads(self.ok(*command, "--json", cwd=cwd))
 
-    def with_hub(self, base: Path, hub: HubServer) -> HubRun:
-        made = self.copied(base)
-        made.__class__ = HubRun
-        assert isinstance(made, HubRun)
-        made.hub = hub
-        return made
-
     def fault(self, name: str = "one", **fault: Any) -> None:
         (self.hub.hub.folder / "faults" / name).write_text(json.dumps(fault))
 
@@ -83,6 +76,15 @@ class HubRun(runs.RunRepository):
         path = self.hub.hub.folder / "requests.log"
         lines = path.read_text().splitlines() if path.exists() else []
         return [line for line in lines if part in line]
+
+
+def with_hub(run: runs.RunRepository, base: Path, hub: HubServer) -> HubRun:
+    """A copy of ``run`` at ``base`` whose commands meet ``hub``."""
+    made = run.copied(base)
+    made.__class__ = HubRun
+    assert isinstance(made, HubRun)
+    made.hub = hub
+    return made
 
 
 @contextmanager

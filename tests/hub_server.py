@@ -309,7 +309,8 @@ class Handler(BaseHTTPRequestHandler):
         data = self.hub.blob(sha).read_bytes()
         headers = {"X-Repo-Commit": at["oid"], "ETag": f'"{sha}"', "Accept-Ranges": "bytes"}
         if len(data) > SMALL:
-            headers |= {"X-Linked-ETag": f'"{sha}"', "X-Linked-Size": str(len(data))}
+            size = at.get("sizes", {}).get(path, len(data))
+            headers |= {"X-Linked-ETag": f'"{sha}"', "X-Linked-Size": str(size)}
         status = 200
         if asked := re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", "")):
             start, end = int(asked[1]), int(asked[2] or len(data) - 1)

@@ -14,7 +14,7 @@ import hub_runs
 import pytest
 import yaml
 from hub_runs import REPO, HubRun
-from runs import wait_for
+from runs import RunRepository, wait_for
 
 from engine.checkpoints import digest
 
@@ -28,7 +28,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> HubRun:
 @pytest.fixture
 def run(base: HubRun, tmp_path: Path) -> Iterator[HubRun]:
     with hub_runs.serving(tmp_path / "hub") as hub:
-        yield base.with_hub(tmp_path / "run", hub)
+        yield hub_runs.with_hub(base, tmp_path / "run", hub)
 
 
 def tags(run: HubRun) -> dict[str, str]:
@@ -69,6 +69,12 @@ def _pulled_agent(run: HubRun, folder: Path, pair: str) -> None:
     assert AutoModelForCausalLM.from_pretrained(folder / "checkpoint").num_parameters() > 1000
     assert AutoTokenizer.from_pretrained(folder / "checkpoint")("light")["input_ids"]
     _card((folder / "README.md").read_text(), pair)
+    settings = json.loads((folder / "agent.json").read_text())
+    assert settings["params"]["serving"]["backend"] == "embedded", "this machine's, not the Hub's"
+    settings["params"]["serving"] = {"backend": "scripted:ScriptedServer"}
+    (folder / "agent.json").write_text(json.dumps(settings))
+    said = run.ok(str(folder / "run.sh"), "Turn on the light in the kitchen.", cwd=folder.parent)
+    assert said.strip() == "{kitchen.light.turn_on()}"
 
 
 def _card(text: str, pair: str) -> None:
@@ -202,6 +208,27 @@ def test_a_model_too_big_for_the_disk_is_refused_before_it_is_fetched(
     said = run.fails("coevo", "pull", "--hub", REPO, "--to", str(tmp_path / "agent"), code=3)
     assert "needs 10.0 PB" in said and "free: free" in said
     assert not run.requests("resolve/.*model.safetensors")
+
+
+def test_a_seed_from_the_hub_is_fetched_where_there_is_room(
+    run: HubRun, fresh: RunRepository, tmp_path: Path
+) -> None:
+    run.ok("coevo", "push", "--hub", REPO)
+    new = hub_runs.with_hub(fresh, tmp_path / "new", run.hub)
+    new.set_params(model={"seed": REPO})
+    known = run.hub.hub.repo(REPO)
+    assert known
+    known["commits"][-1]["sizes"] = {"model.safetensors": 10**16}
+    run.hub.hub.save(REPO, known)
+    said = new.fails("coevo", "stage", "open", code=3)
+    assert "model.seed: org/agent needs 10.0 PB" in said and "nothing was transferred" in said
+    assert not run.requests("GET /org/agent/resolve")
+    del known["commits"][-1]["sizes"]
+    run.hub.hub.save(REPO, known)
+    new.ok("coevo", "stage", "open")
+    assert '"source": "hub:org/agent"' in new.ok(
+        "git", "show", "evo/checkpoint/r000-seed:provenance.json"
+    )
 
 
 def test_the_local_hub_runs_alone(tmp_path: Path) -> None:
