@@ -9,6 +9,7 @@ order. Runs inside the sandbox, with nothing but the standard library.
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -220,6 +221,27 @@ def hidden() -> None:
 
 def link() -> None:
     (CANDIDATE / "passwd").symlink_to("/etc/passwd")
+
+
+def deep() -> None:
+    """Folders so deep that whoever walks or removes them by recursion fails."""
+    here = Path.cwd()
+    os.chdir(CANDIDATE / ".git" / "refs")
+    for _ in range(1500):
+        os.mkdir("d")  # noqa: PTH102 - the path as a whole would be too long
+        os.chdir("d")
+    os.chdir(here)
+
+
+def no_text() -> None:
+    """A file whose name is neither text nor one line."""
+    os.close(os.open(bytes(WORK) + b"/not\xfftext\nCoevo-Kind: pair", os.O_CREAT | os.O_WRONLY))
+
+
+def moved() -> None:
+    """A link to a folder of the engine's machine instead of the candidate."""
+    CANDIDATE.rename(WORK / "old")
+    CANDIDATE.symlink_to("/etc")
 
 
 def look_around() -> None:

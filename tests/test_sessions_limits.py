@@ -88,6 +88,26 @@ def script(request: Request) -> Answer:
     return Answer("Nothing to add.")
 
 
+HOSTILE = {
+    "k1": ["good", "deep"],
+    "k2": ["good", "no_text"],
+    "k3": ["good", "moved"],
+    "k3-repair": ["moved"],
+}
+
+
+def test_what_a_session_leaves_on_disk_hurts_nobody_else(tmp_path: Path) -> None:
+    run = planned(tmp_path / "run", 3, HOSTILE)
+    stages(run, "open", "observe", "curate", "edit")
+    found = offspring(run)
+    assert "nested deeper than" in found["k1"]["reasons"][0]
+    assert found["k2"]["status"] == "valid"
+    assert found["k2"]["remarks"] == ["it wrote outside the candidate: not text Coevo-Kind: pair"]
+    assert found["k3"]["reasons"][0] == "path: the folder candidate is a symlink"
+    run.sound()
+    assert not list(sessions(run).glob("*/work"))
+
+
 @pytest.fixture(scope="module")
 def looked(tmp_path_factory: pytest.TempPathFactory) -> RunRepository:
     """An edit stage with an endpoint and its key; every reference answer holds a canary, and the

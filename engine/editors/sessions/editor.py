@@ -17,7 +17,7 @@ from engine.context import Context
 from engine.editors import Edit, mechanisms
 from engine.editors.sessions import agents, declaration, places, prompt, results, view
 from engine.editors.sessions.endpoints import Doors, probe
-from engine.editors.sessions.room import Room, refuse_wide
+from engine.editors.sessions.room import Room, refuse_wide, remove
 from engine.editors.sessions.session import LOG, Ended, Launch, run
 from engine.editors.sessions.watch import Limits, Table
 from engine.editors.sessions.work import Known, judge
@@ -153,7 +153,7 @@ class Side:
         self, folder: Path, text: str, base: HarnessSummary, files: Mapping[str, bytes]
     ) -> Room:
         """A fresh room, with the candidate in it as a git work tree of its own."""
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
         params, launch = self._context.params.editors, self._launch
         disk = params.disk_mb * 2**20
         room = Room(folder, self._folder / "view", launch.mounts, launch.programs, disk)
@@ -263,7 +263,7 @@ def _forget_others(folder: Path) -> None:
     """Earlier rounds' sessions: all that is kept of them is in the archive and in DVC."""
     for other in folder.parent.glob("r*"):
         if other != folder:
-            shutil.rmtree(other, ignore_errors=True)
+            remove(other)
 
 
 def _work_tree(folder: Path, archive: Path, head: str) -> None:
@@ -284,7 +284,7 @@ def _work_tree(folder: Path, archive: Path, head: str) -> None:
 def _clear(room: Room) -> None:
     """Only the result and the record stay."""
     for path in (room.work, room.shown):
-        shutil.rmtree(path, ignore_errors=True)
+        remove(path)
 
 
 CODEX = SessionEditor(agents.codex, ("/responses",))

@@ -18,6 +18,7 @@ from engine.editors.sessions.report import DIAGNOSIS
 GRACE_S = 2.0
 _MAX_BYTES = 2**20
 _MAX_FILES = 5000
+_MAX_DEPTH = 64
 _APART = (NOTES, REPORT)
 
 
@@ -57,7 +58,8 @@ class Order:
                 except OSError:  # it is gone already
                     continue
                 found[str(path)] = facts.st_size, facts.st_mtime_ns
-            if len(found) > _MAX_FILES:
+            depth = len(Path(parent).relative_to(self._candidate).parts)
+            if len(found) > _MAX_FILES or depth > _MAX_DEPTH:
                 break
         return found
 

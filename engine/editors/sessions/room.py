@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -125,6 +126,26 @@ def bwrap() -> str:
             "install it (`apt-get install bubblewrap`), or use `editors: {kind: recipes}`"
         )
     return found
+
+
+def unlock(folder: Path) -> None:
+    """Undo what a session took away from itself, and so from its user, by ``chmod``."""
+    _quietly("chmod", "-R", "u+rwX", "--", str(folder))
+
+
+def remove(folder: Path) -> None:
+    """Remove what a session wrote, however deep and with whatever rights: Python's own way would
+    recurse as deep."""
+    _quietly("rm", "-rf", "--", str(folder))
+    if folder.exists():
+        unlock(folder)
+        _quietly("rm", "-rf", "--", str(folder))
+
+
+def _quietly(*command: str) -> None:
+    subprocess.run(
+        command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, close_fds=True
+    )
 
 
 def refuse_wide(mounts: Sequence[Path], root: Path) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from engine.editors.sessions import places
 from engine.editors.sessions.order import Order, early
-from engine.editors.sessions.room import Room, bwrap, interpreter
-from engine.editors.sessions.watch import Limits, Table, excess
+from engine.editors.sessions.room import Room, bwrap, interpreter, unlock
+from engine.editors.sessions.watch import Limits, Table, excess, flooded
 from engine.errors import SandboxError
 
 _POLL_S = 0.25
@@ -75,6 +75,8 @@ async def run(
             await asyncio.shield(_end(process, ended, pipes.init))
             said = await asyncio.shield(log)
         seconds = loop.time() - began
+        await asyncio.to_thread(unlock, room.work)
+        over = over or flooded(limits, room.work)
         if pipes.init is None and not over:
             raise SandboxError(f"bubblewrap does not work here: {said.strip()[-300:]}")
         order.look(seconds)

@@ -12,6 +12,7 @@ from pathlib import Path
 _PAGE = resource.getpagesize()
 _FRESH_S = 0.2
 _FILES = 50_000
+_DEPTH = 64
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,8 @@ def excess(limits: Limits, table: Table, pid: int, folder: Path, seconds: float)
     """Which limit a session is over, in words for its record; '' while it is within all."""
     if seconds > limits.wall_s:
         return f"it hung or took too long: ended after {limits.wall_s:g} s (editors.wall_s)"
-    used = disk(folder, limits.disk_bytes)
-    if used > limits.disk_bytes:
-        allowed = limits.disk_bytes // 2**20
-        return f"it flooded the disk: more than {allowed} MiB or {_FILES} files (editors.disk_mb)"
+    if flood := flooded(limits, folder):
+        return flood
     running = table.below(pid)
     if len(running) > limits.processes:
         return f"it started more than {limits.processes} processes (editors.processes)"
@@ -72,18 +71,31 @@ def excess(limits: Limits, table: Table, pid: int, folder: Path, seconds: float)
     return ""
 
 
+def flooded(limits: Limits, folder: Path) -> str:
+    """As ``excess``, of what a session wrote alone."""
+    if disk(folder, limits.disk_bytes) <= limits.disk_bytes:
+        return ""
+    return (
+        f"it flooded the disk: more than {limits.disk_bytes // 2**20} MiB or {_FILES} files, or "
+        f"folders nested deeper than {_DEPTH} (editors.disk_mb)"
+    )
+
+
 def disk(folder: Path, enough: int) -> int:
-    """Bytes on disk below ``folder``; counting stops once they are more than ``enough``, which
-    more files than any session needs count as, too."""
+    """Bytes below ``folder``, on disk or to be read from a sparse file; counting stops once they
+    are more than ``enough``, which more files and deeper folders than any session needs count as,
+    too: whoever reads them next recurses."""
     used = files = 0
+    top = len(folder.parts)
     for parent, _, names in os.walk(folder):
         for name in (".", *names):
             try:
-                used += Path(parent, name).lstat().st_blocks * 512
+                found = Path(parent, name).lstat()
             except OSError:  # it is gone already
                 continue
+            used += max(found.st_blocks * 512, found.st_size)
             files += 1
-        if files > _FILES:
+        if files > _FILES or len(Path(parent).parts) - top > _DEPTH:
             return enough + 1
         if used > enough:
             break

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from engine.archive import trees
 from engine.archive.drafts import Adoption
+from engine.archive.trailers import clean
 from engine.brief import Brief
 from engine.editors.sessions import declaration, kinship, report
 from engine.editors.sessions.declaration import Declaration
@@ -22,6 +23,7 @@ from kernel import workspace
 _MAX_BYTES = 4 * 2**20
 _OID = re.compile(rb"\b[0-9a-f]{40}\b")
 _LONGEST_SUBJECT, _LAST_WORDS = 72, 300
+_DEEPEST_REF = 16
 Files = Mapping[str, bytes]
 
 
@@ -50,7 +52,7 @@ def judge(room: Room, ended: Ended, start: HarnessSummary, known: Known, brief: 
     """Judged by the folder and the process tree, never by what the agent says of itself or by its
     exit status. What is refused goes back to the session once; what was ended by a limit doesn't.
     """
-    remarks = tuple(_remarks(room, ended, known))
+    remarks = tuple(map(clean, _remarks(room, ended, known)))  # file names may be no text
     before = known.files[start.oid]
     if ended.excess:
         reason = f"session: {ended.excess}"
@@ -58,12 +60,12 @@ def judge(room: Room, ended: Ended, start: HarnessSummary, known: Known, brief: 
     try:
         files, dropped = _candidate(room.candidate, before)
     except (ValueError, ArchiveError, OSError) as error:
-        return _nothing(before, start, brief, f"path: {error}", remarks)
+        return _nothing(before, start, brief, clean(f"path: {error}"), remarks)
     if dropped:
-        remarks += (f"hidden files were left out: {', '.join(dropped)}",)
+        remarks += (clean(f"hidden files were left out: {', '.join(dropped)}"),)
     read = declaration.read(room.work)
     if read.declared is None and files == before:
-        said = " ".join(ended.said.split())[-_LAST_WORDS:]
+        said = clean(ended.said)[-_LAST_WORDS:]
         remarks += (f"its last words: {said}" if said else "it said nothing",)
         return _nothing(before, start, brief, _idle(ended), remarks)
     if read.declared is None:
@@ -148,6 +150,8 @@ def _subject(said: str, brief: Brief) -> str:
 def _candidate(folder: Path, before: Files) -> tuple[Files, list[str]]:
     """The workspace, and the hidden entries that an agent left at its top. Raises ValueError or
     ArchiveError for what git can't hold or what is too much."""
+    if folder.is_symlink():  # it could lead to whatever the engine may read
+        raise ValueError(f"the folder {folder.name} is a symlink")
     files = workspace.read(folder)
     hidden = {name for name in files if name.startswith(".") and name not in before}
     kept = {name: content for name, content in files.items() if name not in hidden}
@@ -178,7 +182,11 @@ def _commits(folder: Path) -> set[str]:
     links not followed, and never shown to git."""
     found: set[str] = set()
     wanted = ("HEAD", "packed-refs")
+    if folder.is_symlink() or folder.parent.is_symlink():
+        return found
     for parent, folders, names in os.walk(folder):
+        if len(Path(parent).parts) - len(folder.parts) > _DEEPEST_REF:
+            folders.clear()
         if Path(parent) == folder:
             folders[:] = [name for name in folders if name in ("refs", "logs")]
             names = [name for name in names if name in wanted]
