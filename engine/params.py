@@ -5,10 +5,9 @@ Unknown keys are refused with a "did you mean"; every value's default stands her
 
 from __future__ import annotations
 
-import difflib
 import os
 from pathlib import Path
-from typing import Any, Literal, TypeGuard, get_args
+from typing import Any, Literal
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -16,6 +15,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from engine.errors import ConfigError
+from engine.explaining import explain
 from engine.llm.usage import Caps, Price
 from kernel.contract import Limits, Sampling
 
@@ -27,7 +27,7 @@ class _Section(BaseModel):
     @classmethod
     def _fits_a_name(cls, value: object) -> object:
         if isinstance(value, str) and "\0" in value:
-            raise ValueError("a null character can be in no name or path")
+            raise ValueError("a null character can be in no name")
         return value
 
 
@@ -344,13 +344,9 @@ def parse(text: str, name: str) -> Params:
         raw = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ConfigError(f"{name}: not YAML: {' '.join(str(error).split())}") from None
-    except RecursionError:
-        raise ConfigError(f"{name}: nested too deep for parameters") from None
-    except (ValueError, AttributeError, KeyError) as error:
+    except (ValueError, AttributeError, KeyError, RecursionError) as error:
         # So the reader fails at a word that looks like a date or number, or is tagged as one.
-        raise ConfigError(
-            f"{name}: a value can't be read ({error}); quote it if it is text"
-        ) from None
+        raise ConfigError(f"{name}: can't be read ({error}); quote what is text") from None
     if raw is None:
         raw = {}
     if not isinstance(raw, dict):
@@ -358,31 +354,7 @@ def parse(text: str, name: str) -> Params:
     try:
         return Params.model_validate(raw)
     except ValidationError as error:
-        raise ConfigError(f"{name}: {_explain(error)}") from None
-
-
-def _explain(error: ValidationError) -> str:
-    first = error.errors()[0]
-    key = ".".join(str(part) for part in first["loc"])
-    if first["type"] != "extra_forbidden":
-        got = first.get("input")
-        shown = f" (got {got!r})" if not isinstance(got, dict | BaseModel) else ""
-        message = first["msg"].removeprefix("Value error, ")
-        return f"{key + ': ' if key else ''}{message}{shown}"
-    section: type[BaseModel] = Params
-    for part in first["loc"][:-1]:
-        known = section.model_fields.get(str(part))
-        if known is None:  # a key of a table such as llm.prices
-            continue
-        inner = (known.annotation, *get_args(known.annotation))
-        section = next((each for each in inner if _is_section(each)), section)
-    near = difflib.get_close_matches(str(first["loc"][-1]), section.model_fields, 1)
-    hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(section.model_fields)}"
-    return f"unknown key {key!r}{hint}"
-
-
-def _is_section(annotation: object) -> TypeGuard[type[BaseModel]]:
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+        raise ConfigError(f"{name}: {explain(error, Params)}") from None
 
 
 def environment(name: str) -> str | None:
