@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -194,3 +195,33 @@ def test_shell_completion(tmp_path: Path, shell: str) -> None:
     env |= {"COMP_WORDS": "coevo st", "COMP_CWORD": "1", "_COEVO_COMPLETE": "bash_complete"}
     done = subprocess.run([BIN / "coevo"], env=env, capture_output=True, text=True, check=False)
     assert [line.split(",")[-1] for line in done.stdout.splitlines()] == ["stage", "status"]
+
+
+def test_a_name_that_no_file_can_have_is_said_to_be_one(one_round: RunRepository) -> None:
+    for name in ("x" * 5000, "/dev/null"):
+        said = one_round.fails("coevo", "trajectories", name, code=1)
+        assert "give another" in said and len(said) < 600
+
+
+INTERRUPTED = """
+import importlib.abc, signal, sys
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "engine.cli.history":
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+from engine.start import main
+main()
+"""
+
+
+def test_interrupted_while_it_loads_it_says_so(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (130, "interrupted before anything began\n")

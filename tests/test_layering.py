@@ -19,7 +19,7 @@ HEAVY = {"torch", "transformers", "mergekit", "dvc", "openai", "vllm", "ray", "s
 
 LIGHT_KERNEL = {"jsonschema", "kernel"} | set(sys.stdlib_module_names)
 
-LEVEL = {"cli": 5, "round": 4, "stages": 3}
+LEVEL = {"start": 6, "cli": 5, "round": 4, "stages": 3}
 """Who stands above whom in the engine; everything else is a seam or a record below them."""
 
 

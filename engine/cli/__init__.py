@@ -64,10 +64,17 @@ _MENDS = {
     **dict.fromkeys(
         (errno.EACCES, errno.EPERM, errno.EROFS), "make it writable for this user, then run again"
     ),
+    **dict.fromkeys(
+        (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EEXIST),
+        "nothing can be read or written under that name; give another",
+    ),
     errno.EMFILE: "raise the limit of open files (ulimit -n), then run again",
     errno.EIO: "the disk or its file system fails; look at it before going on",
 }
 """The machine's own refusals, which any file access may meet, and what to do about each."""
+
+_LONGEST = 400
+"""Characters of a path in a message."""
 
 
 def main() -> None:
@@ -91,7 +98,8 @@ def main() -> None:
     except OSError as error:
         if error.errno not in _MENDS:
             raise
-        where = f"{error.filename}: " if error.filename else ""
+        name = str(error.filename or "")
+        where = f"{name if len(name) <= _LONGEST else name[:_LONGEST] + '...'}: " if name else ""
         click.echo(f"error: {where}{error.strerror}; {_MENDS[error.errno]}", err=True)
         sys.exit(1)
 
