@@ -148,7 +148,8 @@ def _from_hub(model: str, folder: Path) -> dict[str, Any]:
         snapshot_download, model, local_dir=folder, ignore_patterns=["*.bin", "*.pth", "*.gguf"]
     )
     try:
-        size = sum(file.file_size or 0 for file in fetch(dry_run=True) if file.will_download)
+        planned: Any = fetch(dry_run=True)
+        size = sum(file.file_size or 0 for file in planned if file.will_download)
         require_room(folder, size, f"params.yaml: model.seed: {model}")
         fetch()
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
