@@ -42,9 +42,9 @@ class TerminalWorld:
 
     async def exec(self, command: str) -> ExecResult:
         arrived = self._live.arrivals(self._commands) if self._live else {}
+        self._commands += 1  # before anything is waited for: commands may be asked for side by side
         if arrived:
             await self._shell.put("/app", packed(arrived))
-        self._commands += 1
         return await self._shell.exec(command)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
