@@ -53,6 +53,21 @@ def test_an_output_that_was_only_wrapped_is_whole() -> None:
     assert triggered(script.trajectory()) == frozenset()
 
 
+def test_an_output_that_the_record_alone_shortens_is_whole() -> None:
+    """As the record has a command that printed 16 MB: output and message without their middles."""
+
+    def shortened(end: str, characters: int) -> str:
+        return f"{LONG}\n[the record leaves out {characters} characters]\n{LONG[-300:]}{end}"
+
+    output = shortened("", 16_000_000)
+    for characters, found in ((16_000_000, frozenset()), (1_000_000, {"truncation"})):
+        script = Script()
+        history = worked(script, 1, output)
+        shown = shortened("\n[exit 0]", characters)
+        script.ask([*history[:-1], tool(shown)], says("done"))
+        assert triggered(script.trajectory()) == found
+
+
 def test_short_outputs_and_outputs_that_were_not_shown_count_for_nothing() -> None:
     script = Script()
     script.ask([SYSTEM, TASK], says("look", "cat log"))

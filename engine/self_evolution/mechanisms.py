@@ -15,9 +15,10 @@ review      the result was checked in a fresh context: after an admissible turn 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from kernel.contract import Message
 from kernel.trajectory import Event, Trajectory
@@ -25,6 +26,8 @@ from kernel.trajectory import Event, Trajectory
 MECHANISMS = ("truncation", "compaction", "review")
 _LONG, _EDGE = 400, 120
 _TASK = 200
+_LEFT_OUT = re.compile(r"\[the record leaves out (\d+) characters\]")
+"""What stands in the record for the middle of a very long text (kernel.episode)."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +60,40 @@ def _requests(trajectory: Trajectory) -> Iterator[_Request]:
 
 
 def _truncated(trajectory: Trajectory, requests: Sequence[_Request]) -> bool:
-    shown = [(r.place, [_squeezed(m) for m in r.new if m.get("role") != "assistant"])
+    shown = [(r.place, [_shown(_text(m)) for m in r.new if m.get("role") != "assistant"])
              for r in requests]  # fmt: skip
     for place, event in enumerate(trajectory.events):
-        whole = "".join(_output(event).split())
-        if len(whole) < _LONG:
+        output = _shown(_output(event))
+        if len(output.squeezed) < _LONG:
             continue
-        for later, messages in shown:
-            if later > place and any(whole[:_EDGE] in m and whole not in m for m in messages):
+        for later, texts in shown:
+            if later > place and any(_clipped(output, text) for text in texts):
                 return True
     return False
+
+
+class _Shown(NamedTuple):
+    """A text as the record has it: its length before the record shortened it, whether it did, and
+    the text without white space."""
+
+    length: int
+    shortened: bool
+    squeezed: str
+
+
+def _shown(text: str) -> _Shown:
+    missing = [int(number) for number in _LEFT_OUT.findall(text)]
+    return _Shown(len(text) + sum(missing), bool(missing), "".join(text.split()))
+
+
+def _clipped(output: _Shown, text: _Shown) -> bool:
+    """Whether a message's text has the beginning of an output, but not the whole. Of texts whose
+    middle is missing in the record alone, the lengths tell."""
+    if output.squeezed[:_EDGE] not in text.squeezed:
+        return False
+    if output.shortened or text.shortened:
+        return text.length < output.length
+    return output.squeezed not in text.squeezed
 
 
 def _output(event: Event) -> str:
@@ -116,10 +143,14 @@ def _reviews(trajectory: Trajectory, requests: Sequence[_Request], index: int) -
 
 
 def _squeezed(message: Message) -> str:
+    return "".join(_text(message).split())
+
+
+def _text(message: Message) -> str:
     content: Any = message.get("content")
     if isinstance(content, list):
         content = "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
-    return "".join(str(content or "").split())
+    return str(content or "")
 
 
 def _mark(message: Message) -> str:
