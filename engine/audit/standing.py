@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from engine.archive.drafts import AuditDraft
@@ -12,6 +12,7 @@ from engine.audit.subject import Audited, Subject, entries, load
 from engine.context import Context
 from engine.domains import Task
 from engine.errors import ArchiveError
+from engine.evaluation.keys import digest
 from engine.evaluation.outcome import measured
 from engine.measurement import as_json
 from engine.records import Outcome, Rollout, adapter
@@ -124,6 +125,14 @@ def nothing(context: Context, rollout: Rollout) -> Rollout:
     """A confirmed rollout as it counts: the score of an empty answer, 0 whatever that is."""
     empty = context.domain.verify(rollout.task, None)
     return replace(rollout, verdict=replace(empty, score=0.0, accepted=False, failure=FAILURE))
+
+
+def as_they_count(context: Context, rollouts: Sequence[Rollout], cheats: Set[str]) -> list[Rollout]:
+    """Rollouts of any measurement, those that were confirmed (``confirmed``) at score 0."""
+    return [
+        nothing(context, each) if digest(each.trajectory.to_json()) in cheats else each
+        for each in rollouts
+    ]
 
 
 def _counted(rollout: Rollout) -> Rollout:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.archive.drafts import EvaluationDraft
-from engine.audit.standing import confirmed, nothing
+from engine.audit.standing import as_they_count, confirmed
 from engine.context import FIRST_ROUND, Context
 from engine.evaluation.keys import digest
 from engine.evaluation.outcome import measured
@@ -72,9 +72,9 @@ async def evaluate_versions(
     found = await _rollouts(whole, versions, split)
     known = confirmed(context)
     done: list[Evaluated] = []
-    first = found[0].settled(whole, known)
+    first = as_they_count(whole, found[0].rollouts, known)
     for version, each in zip(versions, found, strict=True):
-        settled = each.settled(whole, known)
+        settled = as_they_count(whole, each.rollouts, known)
         outcome, figures = _outcome(whole, settled, each.keys, split), report(settled)
         gains = (gain(first, settled, False), gain(first, settled, True)) if done else (None, None)
         cheats = sum(digest(r.trajectory.to_json()) in known for r in each.rollouts)
@@ -88,13 +88,6 @@ async def evaluate_versions(
 class _Run:
     rollouts: Sequence[Rollout]
     keys: Sequence[str]
-
-    def settled(self, context: Context, known: frozenset[str]) -> list[Rollout]:
-        """The rollouts as they count: confirmed ones at 0."""
-        return [
-            nothing(context, each) if digest(each.trajectory.to_json()) in known else each
-            for each in self.rollouts
-        ]
 
 
 async def _rollouts(context: Context, versions: Sequence[Version], split: str) -> list[_Run]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from engine.context import Context
@@ -38,7 +41,11 @@ async def gather(context: Context, scheduler: Scheduler, heads: Sequence[Head]) 
     split = context.measured_on(number - 1)
     pairs = [context.archive.pair(head.pair) for head in heads]
     agents = [(pair.harness, pair.checkpoint) for pair in pairs]
-    observed = await evaluate(context, scheduler, agents, split, f"heads on {split}")
+    measured = await evaluate(context, scheduler, agents, split, f"heads on {split}")
+    observed = [
+        (outcome, _as_they_count(context.outcome(pair), outcome, rollouts))
+        for pair, (outcome, rollouts) in zip(pairs, measured, strict=True)
+    ]
     _forget_others(_round_folder(context))
     for head, (_, rollouts) in zip(heads, observed, strict=True):
         place = folder(context, head.slot)
@@ -48,6 +55,34 @@ async def gather(context: Context, scheduler: Scheduler, heads: Sequence[Head]) 
         _lay_out(context, made, head, rollouts)
         made.rename(place)
     return observed
+
+
+def _as_they_count(
+    standing: Outcome, outcome: Outcome, rollouts: Sequence[Rollout]
+) -> list[Rollout]:
+    """Rollouts with the scores that an audit left them, where it spoke of this measurement."""
+    if standing.eval_key != outcome.eval_key:
+        return list(rollouts)
+    place: Counter[str] = Counter()
+    counted = []
+    for rollout in rollouts:
+        name, verdict = rollout.opaque_id, rollout.verdict
+        score = standing.by_task[name][place[name]]
+        place[name] += 1
+        if score != verdict.score:
+            verdict = replace(verdict, score=score, accepted=False, failure="cheating")
+        counted.append(replace(rollout, verdict=verdict))
+    return counted
+
+
+def fingerprint(context: Context, slot: str) -> str:
+    """Of all that a lineage's session is shown: another evidence, another session."""
+    whole, place = hashlib.sha256(), folder(context, slot)
+    for path in sorted(path for path in place.rglob("*") if path.is_file()):
+        with path.open("rb") as stream:
+            content = hashlib.file_digest(stream, "sha256").hexdigest()
+        whole.update(f"{path.relative_to(place)}\0{content}\n".encode())
+    return whole.hexdigest()
 
 
 def _lay_out(context: Context, made: Path, head: Head, rollouts: Sequence[Rollout]) -> None:

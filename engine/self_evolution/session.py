@@ -109,7 +109,7 @@ class Proposer:
         key = digest(
             [
                 self._setting.fingerprint(),
-                [_hashed(base), agent.weights, pair.eval_key, head.session],
+                [agent.weights, evidence.fingerprint(self._context, head.slot)],
                 [text, _hashed(start), seed],
             ]
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from engine.audit.standing import as_they_count, confirmed
 from engine.context import Context
 from engine.domains import Task
 from engine.errors import DataError
@@ -22,12 +23,13 @@ class Found(NamedTuple):
 
 
 async def solve(context: Context, harness: str, checkpoint: str, name: str) -> Rollout:
-    """The rollout, from the journal where it was run before. Raises DataError for a task that the
-    run doesn't have."""
+    """The rollout, from the journal where it was run before; one that an audit confirmed scores 0.
+    Raises DataError for a task that the run doesn't have."""
     found = find_task(context, name)
     job = Job(context.agent(harness, checkpoint), found.task)
     async with context.scheduler() as scheduler:
-        [rollout] = await scheduler.many([job], context.setting(found.split), name)
+        rollouts = await scheduler.many([job], context.setting(found.split), name)
+    [rollout] = as_they_count(context, rollouts, confirmed(context))
     return rollout
 
 
