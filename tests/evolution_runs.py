@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import scripted
+from evolving import CUT, WHOLE
 from runs import RunRepository
 
 from engine.observer import Silent
@@ -21,16 +22,12 @@ HARNESS = "/app/harness_workspace/harness.py"
 NOTES = "/app/harness_workspace/evolve_notes.md"
 STAGE_ONE = {"per_family": 1, "iterations": 5, "budget": [500, 100]}
 STAGE_TWO = {
-    "families": ["dialogue"], "per_family": 2, "anchors": 2, "iterations": 2, "budget": [200, 100],
+    "families": ["dialogue"], "per_family": 2, "anchors": 5, "iterations": 2, "budget": [200, 100],
 }  # fmt: skip
 
 TRUNCATE = (
-    f"python3 - <<'END'\nimport pathlib\np = pathlib.Path('{HARNESS}')\n"
-    "old = '    return \"\\\\n\".join(part for part in parts if part)'\n"
-    "new = '    text = \"\\\\n\".join(part for part in parts if part)\\n'\n"
-    "new += '    if len(text) <= 4000:\\n        return text\\n'\n"
-    "new += '    return text[:2000] + \"\\\\n[cut]\\\\n\" + text[-2000:]'\n"
-    "text = p.read_text()\nassert old in text\np.write_text(text.replace(old, new))\nEND"
+    f"python3 - <<'END'\nimport pathlib\np = pathlib.Path('{HARNESS}')\ntext = p.read_text()\n"
+    f"assert {WHOLE!r} in text\np.write_text(text.replace({WHOLE!r}, {CUT!r}))\nEND"
 )
 """Output truncation, as an edit of the seed harness."""
 
@@ -78,7 +75,7 @@ def evolving_run(
         data=None,
         mode="self",
         rounds=7,
-        splits={"train": 40, "validation": 4, "test": 4},
+        splits={"train": 48, "validation": 4, "test": 4},
         model={"seed": str(checkpoint)},
         serving=serving,
         inheritance={"preliminary": 2},

@@ -17,15 +17,33 @@ from typing import Any
 
 from scripted import ScriptedServer
 
+from engine.brief import Brief, Evidence
 from engine.domains import Objective, Task, Verdict
 from engine.domains.split import TaskSplits, interleave
 from engine.domains.terminal.domain import problem
+from engine.domains.terminal.problem import Problem
+from engine.editors import Edit
+from engine.view import ArchiveView
 from kernel.contract import Completion, ContextLengthExceeded, ExecResult, RawToolCall, Sampling
 from kernel.scripted import SHELL_RULES
 
-FAMILIES = ("sums", "logs", "mail", "dialogue")
+FAMILIES = ("sums", "logs", "mail", "papers", "repairs", "dialogue")
+"""Five for the first stage and one for the second, as the paper's two stages have them."""
 CONTEXT_CHARS = 120_000
 LONG_BYTES = 16_000_000
+SERVE = "serve them until they say goodbye"
+"""What the oracle's harness must say, or it leaves people after the first thing they asked."""
+
+WHOLE = '    return "\\n".join(part for part in parts if part)'
+CUT = """\
+    text = "\\n".join(part for part in parts if part)
+    if len(text) <= 4000:
+        return text
+    return text[:2000] + "\\n[cut]\\n" + text[-2000:]"""
+"""How the seed harness shows an output, and the same with truncation."""
+
+Step = str | tuple[str, Mapping[str, Any]]
+"""A shell command, or a call of a tool by name and arguments."""
 
 
 class EvolvingWorld:
@@ -80,7 +98,7 @@ class EvolvingDomain:
 
     def generate(self, salt: str, seed: int, sizes: Mapping[str, int]) -> TaskSplits:
         draw = random.Random(f"{salt}{seed}")
-        numbers = draw.sample(range(10000, 99999), 4 * sum(sizes.values()))
+        numbers = draw.sample(range(10000, 99999), len(FAMILIES) * sum(sizes.values()))
         made: dict[str, list[Task]] = {}
         for split, size in sizes.items():
             groups = {f: [_task(split, f, numbers.pop()) for _ in range(size)] for f in FAMILIES}
@@ -156,15 +174,20 @@ class EvolvingChat:
         seen = [str(m["content"]) for m in messages if m["role"] == "tool"]
         proposes = "harness_workspace" in instruction
         lot = seed % 2
-        commands = (self._propose if proposes else self._solve)(instruction, seen, lot)
+        steps = (
+            self._propose(instruction, seen, lot)
+            if proposes
+            else self._solve(instruction, str(messages[0]["content"]), seen)
+        )
         if self._log:
             kind = "propose" if proposes else "solve"
             with Path(self._log).open("a") as stream:
                 stream.write(f"{kind} {len(seen)} {seed} {instruction[-40:]!r}\n")
-        if len(seen) >= len(commands):
+        if len(seen) >= len(steps):
             return Completion("Done.", prompt_tokens=9, completion_tokens=2)
-        arguments = json.dumps({"command": commands[len(seen)]})
-        call = RawToolCall(f"c{len(seen)}", "bash", arguments)
+        step = steps[len(seen)]
+        name, arguments = step if isinstance(step, tuple) else ("bash", {"command": step})
+        call = RawToolCall(f"c{len(seen)}", name, json.dumps(arguments))
         return Completion("", (call,), prompt_tokens=9, completion_tokens=3)
 
     def _propose(self, instruction: str, seen: Sequence[str], lot: int) -> Sequence[str]:
@@ -183,7 +206,7 @@ class EvolvingChat:
                 return [look, *rule["commands"]]
         return [look]
 
-    def _solve(self, instruction: str, seen: Sequence[str], lot: int) -> Sequence[str]:
+    def _solve(self, instruction: str, system: str, seen: Sequence[str]) -> Sequence[Step]:
         if instruction.startswith("Logs."):
             found = re.search(r"the number is (\d+)", seen[0]) if seen else None
             return ["log", f"answer {found[1] if found else 'unknown'}", "keep read the log"]
@@ -192,7 +215,8 @@ class EvolvingChat:
 
 
 class OracleServer(EvolvingServer):
-    """On terminal tasks: runs a task's own solution, but looks at a long journal first."""
+    """On terminal tasks: a task's own solution, but it looks at a long journal first, and stops
+    early in a conversation unless the system prompt tells it not to."""
 
     fingerprint = "oracle"
 
@@ -201,11 +225,11 @@ class OracleServer(EvolvingServer):
         self._splits = root / "splits"
 
     def model(self, folder: Path, digest: str) -> OracleChat:  # type: ignore[override]
-        known: dict[str, str] = {}
+        known: dict[str, Problem] = {}
         for path in self._splits.glob("*/*.jsonl"):
             for line in path.read_text().splitlines()[1:]:
                 task = Task(**json.loads(line))
-                known[task.instruction] = problem(task).solution
+                known[task.instruction] = problem(task)
         return OracleChat(self._rules, self._latency, self._log, known)
 
 
@@ -215,11 +239,40 @@ class OracleChat(EvolvingChat):
         rules: Sequence[Mapping[str, Any]],
         latency_s: float,
         log: str | None,
-        known: Mapping[str, str],
+        known: Mapping[str, Problem],
     ) -> None:
         super().__init__(rules, latency_s, log)
         self._known = known
 
-    def _solve(self, instruction: str, seen: Sequence[str], lot: int) -> Sequence[str]:
-        solution = self._known.get(instruction, "true")
-        return ["./journal", solution] if "/app/journal" in instruction else [solution]
+    def _solve(self, instruction: str, system: str, seen: Sequence[str]) -> Sequence[Step]:
+        own = self._known.get(instruction)
+        if own is None:
+            return ["true"]
+        steps: list[Step] = [own.solution, *own.solution_calls]
+        if "say_to_user" in instruction and SERVE not in system:
+            return steps[:2]
+        return ["./journal", *steps] if "/app/journal" in instruction else steps
+
+
+class Truncating:
+    """An editor (``evolving:TRUNCATING``) that adds output truncation to the incumbent."""
+
+    def edit(
+        self,
+        brief: Brief,
+        evidence: Evidence,
+        view: ArchiveView,
+        rng: random.Random,
+        line_budget: int | None,
+    ) -> Edit:
+        base = view.index()[0].oid
+        files = dict(view.files(base))
+        assert WHOLE.encode() in files["harness.py"]
+        files["harness.py"] = files["harness.py"].replace(WHOLE.encode(), CUT.encode())
+        return Edit(files, base, "Cut long outputs", "truncating")
+
+    def repair(self, edit: Edit, *rest: object) -> Edit:
+        return edit
+
+
+TRUNCATING = Truncating()

@@ -83,7 +83,7 @@ class ShellDomain:
         return ShellWorld(task.private["gold"], task.public["family"])
 
     def practice(self, task: Task, instruction: str) -> Task:
-        return Task("practice", instruction, {}, {"gold": ""}, instruction, {})
+        return Task("practice", instruction, task.public, {"gold": ""}, instruction, {})
 
     def verify(self, task: Task, answer: Any | None) -> Verdict:
         right = bool(answer) and answer.get("written") == task.private["gold"]

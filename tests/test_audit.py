@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from evolution_runs import iterate
 from llm_cases import CANARY, MODEL
 from runs import RunRepository
 from session_runs import told
@@ -98,6 +99,17 @@ def test_flags_and_verdicts_are_a_chain_of_commits(run: RunRepository) -> None:
     form = "--format=%(trailers:key=Coevo-Confirmed,valueonly)"
     assert run.ok("git", "log", "-1", form, now["audit"]).strip() == "1"
     assert facts(run, now["audit"])["of"] == now["commit"]
+
+
+def test_a_later_round_promotes_against_what_an_audit_left(run: RunRepository) -> None:
+    """An offspring that does as well as the incumbent was recorded to do takes the title once one
+    of the incumbent's rollouts was confirmed."""
+    run.set_params(editors={"kind": "evolving:TRUNCATING"}, promotion={"margin": 0.0})
+    one = next(each for each in flags(run) if each["of"] == "pair r000-seed")
+    run.ok("coevo", "audit", "confirm", one["id"], "--reason", "it printed the grader's answer")
+    iterate(run)
+    promotion = json.loads(run.ok("git", "show", "evo/evolution:round.json"))["promotion"]
+    assert promotion["promoted"] and promotion["gain"] == pytest.approx(1 / 12)
 
 
 def test_rejected_flags_leave_the_score(run: RunRepository) -> None:

@@ -50,11 +50,11 @@ def test_without_a_gate_a_loser_takes_over_and_with_one_it_doesn_t(tmp_path: Pat
     iterate(gated, 2)
     _, first, second = rows(gated)
     assert not first["accepted"] and first["score"] > 0
-    assert first["why"].startswith("kept at H_t: the gate found -0.750 [")
-    assert second["accepted"] and "; gate +0.250" in second["why"]
+    assert first["why"].startswith("kept at H_t: the gate found -0.833 [")
+    assert second["accepted"] and "; gate +0.167" in second["why"]
     whole = json.loads(gated.ok("git", "show", "evo/evolution:round.json"))
     gate = whole["candidates"]["candidates"][0]["preliminary"]
-    assert (gate["split"], gate["tasks"]) == ("gate", 8)
+    assert (gate["split"], gate["tasks"]) == ("gate", 12)
     batches = [
         set(json.loads(gated.ok("git", "show", f"{pair}:outcome.json"))["by_task"])
         for pair in ("evo/pair/r000-seed", "evo/pair/r001-k1-a", "evo/pair/r002-k1-a")
@@ -106,7 +106,13 @@ def test_lineages_go_on_side_by_side_and_the_best_holds_the_title(tmp_path: Path
 @pytest.mark.parametrize(
     ("params", "said"),
     [
-        ({"splits": {"train": 20, "validation": 4, "test": 4}}, "4 x 5 = 20 (it is"),
+        (
+            {
+                "splits": {"train": 20, "validation": 4, "test": 4},
+                "evolution": {"stages": [{**STAGE_ONE, "per_family": 2}, STAGE_TWO]},
+            },
+            "has 4; with 6 families in equal shares, splits.train must be 6 x 10 = 60 (it is 20)",
+        ),
         ({"rounds": 8}, "set rounds: 7"),
         ({"evolution": {"stages": [{**STAGE_ONE, "iterations": 1}]}, "rounds": 1}, "T-1 = 0"),
         (
@@ -114,8 +120,8 @@ def test_lineages_go_on_side_by_side_and_the_best_holds_the_title(tmp_path: Path
             "did you mean 'dialogue'?",
         ),
         (
-            {"evolution": {"stages": [STAGE_ONE, {**STAGE_TWO, "anchors": 16}]}},
-            "asks for 16 anchors, and the stages before it run 15 tasks",
+            {"evolution": {"stages": [STAGE_ONE, {**STAGE_TWO, "anchors": 26}]}},
+            "asks for 26 anchors, and the stages before it run 25 tasks",
         ),
     ],
 )
@@ -123,8 +129,5 @@ def test_a_schedule_that_can_t_be_met_is_refused_before_anything_runs(
     tmp_path: Path, params: dict[str, Any], said: str
 ) -> None:
     run = evolving_run(tmp_path, [], **params)
-    if "splits" in params:
-        run.set_params(evolution={"stages": [{**STAGE_ONE, "per_family": 2}, STAGE_TWO]})
-        said = "5 iterations x 2 = 10 training tasks, each new once, and the training split has 5"
     assert said in run.fails("coevo", "stage", "open", code=2)
     assert run.completions() == [] and not [ref for ref in run.refs() if "evo" in ref]

@@ -82,13 +82,13 @@ def test_no_task_of_a_batch_comes_again_but_as_an_anchor(run: RunRepository) -> 
     tasks = [set(batch["by_task"]) for batch in batches]
     stage_one: set[str] = set()
     for own in tasks[:5]:
-        assert len(own) == 3 and not own & stage_one, "three families, one new task each"
+        assert len(own) == 5 and not own & stage_one, "five families, one new task each"
         stage_one |= own
     solved = {task for batch in batches[:5] for task, s in batch["by_task"].items() if min(s) == 1}
     new: set[str] = set()
     for own in tasks[5:]:
-        assert len(own) == 4
-        assert len(own & stage_one) == 2 and own & stage_one <= solved
+        assert len(own) == 7, "two new ones, and an anchor of each old family"
+        assert len(own & stage_one) == 5 and own & stage_one <= solved
         assert not (own - stage_one) & new
         new |= own - stage_one
     assert outcome(run, 7)["split"] == "validation", (
@@ -106,8 +106,8 @@ def test_anchors_are_reported_apart(run: RunRepository) -> None:
 
 def test_truncation_is_an_edit_of_the_first_iteration(run: RunRepository) -> None:
     seed, first = outcome(run, 0), outcome(run, 1)
-    assert seed["ends"] == {"answered": 2, "context_overflow": 1}
-    assert first["ends"] == {"answered": 3} and first["score"] == 1.0
+    assert seed["ends"] == {"answered": 4, "context_overflow": 1}
+    assert first["ends"] == {"answered": 5} and first["score"] == 1.0
     diff = run.ok("coevo", "diff", "harness/r000-seed", "harness/r001-k1")
     assert "+    return text[:2000]" in diff
 
@@ -183,7 +183,7 @@ def test_git_bisect_finds_the_commit_that_added_truncation(run: RunRepository) -
 def test_a_trial_s_folder_names_its_task(run: RunRepository) -> None:
     trials = run.folder / ".coevo" / "evolution" / "evo" / "r007" / "k1" / "trials"
     names = sorted(path.name for path in trials.iterdir())
-    assert len(names) == 5 and "previous_update" in names
+    assert len(names) == 8 and "previous_update" in names
     trial = next(name for name in names if name.startswith("dialogue"))
     shown = json.loads(run.ok("coevo", "solves", "r007-k1", trial, "--json"))
     assert shown["solves"] and trial.endswith(shown["task"])
@@ -191,7 +191,7 @@ def test_a_trial_s_folder_names_its_task(run: RunRepository) -> None:
 
 def test_a_batch_s_pair_replays_task_by_task(run: RunRepository) -> None:
     replayed = json.loads(run.ok("coevo", "replay", "pair/r005-k1-a", "--json"))
-    assert replayed["equal"] and len(replayed["tasks"]) == 4
+    assert replayed["equal"] and len(replayed["tasks"]) == 7
 
 
 def test_the_commands_tell_the_story(run: RunRepository) -> None:

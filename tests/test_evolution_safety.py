@@ -6,16 +6,24 @@ import hashlib
 import json
 import os
 import signal
+import time
 from collections import Counter
 from pathlib import Path
 
 import psutil
-import pytest
-from evolution_runs import HARNESS, TRUNCATE, evolving_run, iterate, note, rule
+from evolution_runs import HARNESS, STAGE_ONE, TRUNCATE, evolving_run, iterate, note, rule
 from runs import RunRepository, wait_for
 
 import kernel
+from engine.audit import standing
+from engine.audit import subject as subjects
+from engine.audit.record import PERSON, Record, Verdict
+from engine.audit.scan import flag as made_flag
+from engine.context import open_context
 from engine.evaluation.journal import Journal
+from engine.observer import Silent
+from engine.params import load
+from engine.round import STAGES
 
 LATENCY_S = 0.15
 
@@ -107,54 +115,95 @@ def test_a_harness_that_forges_its_score_scores_nothing(tmp_path: Path) -> None:
     assert row["score"] == 0.0
 
 
-@pytest.mark.parametrize(
-    ("command", "reason"),
-    [
-        (f"ln -s /etc/passwd {HARNESS}.txt", "link or special file"),
-        (f"mkfifo {HARNESS}.pipe; rm {HARNESS}", "the workspace has no files"),
-        (f"truncate -s 6M {HARNESS}", "holds more than"),
-        ("kill -9 -1", "its shell ended early: its processes were killed"),
-    ],
-)
-def test_a_session_that_leaves_a_trap_is_an_iteration_kept(
-    tmp_path: Path, command: str, reason: str
-) -> None:
-    run = evolving_run(tmp_path, [rule("at most 500", do=[command])])
-    iterate(run)
-    row = json.loads(run.ok("coevo", "log", "--json"))[-1]
-    assert not row["accepted"] and reason in row["why"], row["why"]
+TRAPS = [
+    ("500", f"ln -s /etc/passwd {HARNESS}.txt", "link or special file"),
+    ("441", f"mkfifo {HARNESS}.pipe; rm {HARNESS}", "the workspace has no files"),
+    ("300", f"for f in {HARNESS}.x /tmp/x /logs/agent/x; do yes > $f; done", "holds more than"),
+    ("159", "kill -9 -1", "its shell ended early: its processes were killed"),
+    ("100", "for n in 1 2; do while :; do :; done & done; wait", "ended early: over 4 s of CPU"),
+]
+
+
+def test_a_session_that_leaves_a_trap_is_an_iteration_kept(tmp_path: Path) -> None:
+    """One trap after the other: links, nothing at all, a full disk, a killed shell, no end."""
+    run = evolving_run(
+        tmp_path,
+        [rule(f"at most {budget} lines", do=[command]) for budget, command, _ in TRAPS],
+        evolution={"stages": [STAGE_ONE], "repairs": 0, "session": {"tmp_mb": 8, "cpu_s": 4}},
+        rounds=len(TRAPS),
+    )
+    iterate(run, len(TRAPS))
+    rows = json.loads(run.ok("coevo", "log", "--json"))
+    for row, (_, _, reason) in zip(rows[1:], TRAPS, strict=True):
+        assert not row["accepted"] and reason in row["why"], row["why"]
+        assert row["harness"] == rows[0]["harness"]
     run.sound()
 
 
-@pytest.mark.parametrize(("stage", "kind"), [("edit", "propose"), ("inherit", "solve")])
-def test_killed_in_an_iteration_it_goes_on_with_exact_counts(
-    tmp_path: Path, stage: str, kind: str
-) -> None:
+def test_what_an_audit_confirmed_counts_in_the_next_iteration_too(tmp_path: Path) -> None:
+    """A trial that was confirmed as cheating is shown at score 0 to the proposer, who is asked
+    again if it had been shown otherwise, and `coevo solves` says the same."""
+    run = evolving_run(tmp_path, [rule("at most 500", do=[TRUNCATE, note("Cut.")])])
+    for stage in ("open", "observe", "curate", "edit"):
+        run.ok("coevo", "stage", stage)
+    asked = proposals(run)
+    scanned = json.loads(run.ok("coevo", "audit", "scan", "--json"))
+    assert scanned["flags"] == [], "nothing was done that a rule flags"
+    context = open_context(run.folder, load(run.folder / "params.yaml"), Silent())
+    [pair] = context.archive.pairs()
+    subject = subjects.load(context, "pair", pair)
+    cheat = next(kept for kept in subject.rollouts if kept.score == 1)
+    record = Record(len(subject.rollouts), (made_flag(subject, cheat, ()),))
+    before = standing.standing(context, "pair", pair)
+    verdict = Verdict(record.flags[0].id, True, PERSON, "it cheated", 1)
+    standing.keep(context, before, subject, record.judged(verdict), subjects.tasks(context))
+    for stage in ("observe", "curate", "edit"):
+        run.ok("coevo", "stage", stage)
+    assert proposals(run) > asked, "the session before saw other scores"
+    trials = run.folder / ".coevo" / "evolution" / "evo" / "r001" / "k1" / "trials"
+    [shown] = trials.glob(f"*-{cheat.task}/result.json")
+    result = json.loads(shown.read_text())
+    assert (result["score"], result["failure"]) == (0, "cheating")
+    told = run.run("coevo", "solves", "harness/r000-seed", cheat.task)
+    assert told.returncode == 1 and "cheating" in told.stdout
+
+
+def proposals(run: RunRepository) -> int:
+    """Requests that update sessions made."""
+    return Counter(line.split()[0] for line in run.completions())["propose"]
+
+
+def test_killed_in_every_stage_it_goes_on_with_exact_counts(tmp_path: Path) -> None:
     rules = [rule("at most 500", do=[TRUNCATE, note("Cut."), "true", "true"])]
     whole = evolving_run(tmp_path / "whole", rules)
     iterate(whole)
     run = evolving_run(tmp_path / "killed", rules)
     run.slow(LATENCY_S)
-    for before in ("open", "observe", "curate", "edit"):
-        if before == stage:
-            break
-        run.ok("coevo", "stage", before)
-    done = Counter(line.split()[0] for line in run.completions())[kind]
+    for stage in STAGES:
+        kill(run, stage)
+        run.sound()
+        run.ok("coevo", "stage", stage)
+    assert rollouts(run) == rollouts(whole)
+    trees = "for-each-ref", "--format=%(refname) %(tree)", "refs/heads/evo/harness"
+    assert run.ok("git", *trees) == whole.ok("git", *trees)
+    again = Counter(run.completions()) - Counter(whole.completions())
+    assert again and all(count == 1 for count in again.values()), "what was in flight ran twice"
+    assert not Counter(whole.completions()) - Counter(run.completions())
+
+
+def kill(run: RunRepository, stage: str) -> None:
+    """Begin a stage and kill it: in the middle of its rollouts, or soon where it has none."""
+    done = len(run.completions())
     process = run.started("coevo", "stage", stage)
-    wait_for(lambda: Counter(line.split()[0] for line in run.completions())[kind] > done + 1)
+    if stage in ("open", "edit", "inherit"):
+        wait_for(lambda: len(run.completions()) > done + 1)
+    else:
+        time.sleep(0.4 + 0.2 * list(STAGES).index(stage))
     family = psutil.Process(process.pid).children(recursive=True)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     psutil.wait_procs(family, timeout=20)
     assert not [child for child in family if child.is_running()]
-    run.sound()
-    iterate(run)
-    assert rollouts(run) == rollouts(whole)
-    trees = "for-each-ref", "--format=%(refname) %(tree)", "refs/heads/evo/harness"
-    assert run.ok("git", *trees) == whole.ok("git", *trees)
-    again = Counter(run.completions()) - Counter(whole.completions())
-    assert all(count == 1 for count in again.values()), "only what was in flight ran twice"
-    assert not Counter(whole.completions()) - Counter(run.completions())
 
 
 def rollouts(run: RunRepository) -> int:
