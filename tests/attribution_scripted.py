@@ -38,7 +38,9 @@ class SolvingChat:
         sampling: Sampling,
         seed: int,
     ) -> Completion:
-        last = max(n for n, each in enumerate(messages) if each["role"] == "user")
+        asked = [n for n, each in enumerate(messages) if each["role"] == "user"]
+        listed = [n for n in asked if steps_of(str(messages[n]["content"]))]
+        last = max(listed or asked)  # what a harness says in between lists no steps
         said = str(messages[last]["content"])
         question = said.partition("Question: ")[2].partition("\nSteps:")[0]
         steps = steps_of(said)

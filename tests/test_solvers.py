@@ -24,6 +24,7 @@ from engine.testing import opened
 
 KEY = "sk-canary-0ddba11aaa"
 MODEL = "scripted"
+SEED_LINES = len((TESTS.parent / "seed_harnesses/general/harness.py").read_text().splitlines())
 NOTE = "world note " + quote(json.dumps({"text": "it's 3"}))
 
 
@@ -79,7 +80,7 @@ def test_an_agent_is_measured_beside_the_versions(
     run, found, calls = solved
     seed, agent = found["versions"]
     assert (seed["version"]["label"], agent["version"]["agent"]) == ("seed", "command")
-    assert agent["lines"] is None and seed["lines"] == 47
+    assert agent["lines"] is None and seed["lines"] == SEED_LINES
     assert agent["outcome"]["score"] == 1.0 and agent["outcome"]["tasks"] == 6
     rows = {row["family"]: row for row in agent["report"]["families"]}
     assert rows["differences"]["ood"] and rows["sums"]["ends"] == {"answered": 2}

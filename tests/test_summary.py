@@ -24,6 +24,7 @@ def facts(text: str) -> dict[str, Any]:
     return {
         "run": "evo",
         "round": 1,
+        "iteration": None,
         "commit": "c" * 40,
         "incumbent_before": pair,
         "incumbent": pair,

@@ -8,7 +8,7 @@ of a call that was never sent: it is left out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +69,13 @@ def entries(path: Path) -> list[Entry]:
 
 
 def by_role(path: Path) -> Mapping[tuple[int, str], Usage]:
-    """What each role used in each round (number, role), as far as the file tells."""
+    """What each role used in each round (number, role), as far as the file tells; rounded, so that
+    sums are the same wherever they are made."""
     used: dict[tuple[int, str], Usage] = {}
     for call in entries(path):
         key = call.round, call.role
         used[key] = used.get(key, Usage()) + call.usage
-    return used
+    return {
+        key: replace(whole, seconds=round(whole.seconds, 2), usd=round(whole.usd, 6))
+        for key, whole in used.items()
+    }
