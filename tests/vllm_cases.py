@@ -33,7 +33,7 @@ MODELS: Mapping[str, tuple[Mapping[str, Any], str]] = {
 _EIGHT = {"data_parallel": 4, "tensor_parallel": 2, "args": ["--gpu-memory-utilization", 0.92]}
 CASES: Mapping[str, tuple[str, ServingParams]] = {
     **{
-        f"the paper's {domain} on one GPU": (
+        f"the paper's {domain}": (
             "qwen3.5-9b",
             ServingParams(**preset("paper", domain)["serving"]),
         )
