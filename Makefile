@@ -63,6 +63,7 @@ bench: install ## the benchmarks, each a ratio against a named baseline
 	python benchmarks/overhead.py
 	python benchmarks/archive.py
 	python benchmarks/rbac_sql.py
+	python benchmarks/terminal.py
 
 clean: ## remove what a run leaves in the work tree (not the archive)
 	rm -rf round .coevo/logs .coevo/training .coevo/merging
