@@ -13,6 +13,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from yaml.constructor import ConstructorError
 
 from engine.errors import ConfigError
 from engine.explaining import explain
@@ -327,6 +328,23 @@ class Params(_Section):
         return self
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that stands twice in one mapping: YAML would quietly take the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        first: dict[str, int] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            line = key.start_mark.line + 1
+            if key.value in first:
+                raise ConstructorError(
+                    None, None, f"line {line}: {key.value!r} stands in line {first[key.value]}, too"
+                )
+            first[key.value] = line
+        return super().construct_mapping(node, deep)
+
+
 def load(path: Path) -> Params:
     """Read ``params.yaml``. Raises ConfigError naming the key and the nearest known one."""
     try:
@@ -341,7 +359,7 @@ def load(path: Path) -> Params:
 def parse(text: str, name: str) -> Params:
     """Parameters from YAML text; ``name`` stands in errors."""
     try:
-        raw = yaml.safe_load(text)
+        raw = yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
         raise ConfigError(f"{name}: not YAML: {' '.join(str(error).split())}") from None
     except (ValueError, AttributeError, KeyError, RecursionError) as error:
