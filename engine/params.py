@@ -11,13 +11,12 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
-from yaml.constructor import ConstructorError
 
 from engine.errors import ConfigError
 from engine.explaining import explain
 from engine.llm.usage import Caps, Price
+from engine.yaml_text import mapping
 from kernel.contract import Limits, Sampling
 
 
@@ -328,23 +327,6 @@ class Params(_Section):
         return self
 
 
-class _Loader(yaml.SafeLoader):
-    """Refuses a key that stands twice in one mapping: YAML would quietly take the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        first: dict[str, int] = {}
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                continue
-            line = key.start_mark.line + 1
-            if key.value in first:
-                raise ConstructorError(
-                    None, None, f"line {line}: {key.value!r} stands in line {first[key.value]}, too"
-                )
-            first[key.value] = line
-        return super().construct_mapping(node, deep)
-
-
 def load(path: Path) -> Params:
     """Read ``params.yaml``. Raises ConfigError naming the key and the nearest known one."""
     try:
@@ -358,17 +340,7 @@ def load(path: Path) -> Params:
 
 def parse(text: str, name: str) -> Params:
     """Parameters from YAML text; ``name`` stands in errors."""
-    try:
-        raw = yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{name}: not YAML: {' '.join(str(error).split())}") from None
-    except (ValueError, AttributeError, KeyError, RecursionError) as error:
-        # So the reader fails at a word that looks like a date or number, or is tagged as one.
-        raise ConfigError(f"{name}: can't be read ({error}); quote what is text") from None
-    if raw is None:
-        raw = {}
-    if not isinstance(raw, dict):
-        raise ConfigError(f"{name}: expected a mapping of parameters, got {type(raw).__name__}")
+    raw = mapping(text, name)
     try:
         return Params.model_validate(raw)
     except ValidationError as error:

@@ -11,10 +11,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from archive_case import FILES, RUN, begun, clean, git, measured, offspring, one_round, repository
+from runs import wait_for
 
 from engine.archive import Archive, HarnessDraft
 from engine.errors import ArchiveError, ArchiveLocked
@@ -25,8 +28,22 @@ ROOT = Path(__file__).parents[1]
 
 def started(*words: object) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, *map(str, words)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+        [sys.executable, *map(str, words)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        start_new_session=True,
     )
+
+
+def orphans(session: int) -> list[int]:
+    """Who lives on of a process's session: the git that a killed writer had at work."""
+    found = []
+    for process in psutil.process_iter(["pid", "status"]):
+        with suppress(ProcessLookupError):
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+    return found
 
 
 def lines(process: subprocess.Popen[str]) -> list[list[str]]:
@@ -55,6 +72,7 @@ def test_killed_at_any_instant(tmp_path: Path) -> None:
         process.send_signal(signal.SIGKILL)
         was_running += process.wait() == -signal.SIGKILL
         finished = read + lines(process)
+        wait_for(lambda pid=process.pid: not orphans(pid))  # fsck can't read beside a repack
         assert clean(tmp_path) or "dangling" in git(tmp_path, "fsck", "--full")
         archive = Archive.open(tmp_path, RUN)
         archive.recover()
@@ -95,6 +113,7 @@ def test_git_gc_beside_a_writer_loses_nothing(tmp_path: Path) -> None:
     finally:
         process.kill()
         process.wait()
+    wait_for(lambda: not orphans(process.pid))
     rounds = [n for what, n in said + lines(process) if what == "round"]
     archive = Archive.open(tmp_path, RUN)
     archive.recover()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -82,29 +84,25 @@ def test_the_same_outcome_with_a_worker_killed_in_the_middle(
     local, gained = measured(opened.copied(tmp_path / "local"), "local")
     assert gained == local.tasks * EXECUTIONS - local.tasks  # round 0 ran one execution
     run = opened.copied(tmp_path / "ray")
-    killer = asyncio.new_event_loop().run_in_executor(None, kill_one)
-    spread, also = measured(run, "ray", latency_s=0.3)
-    assert killer.result() == 1 if killer.done() else False
+    with ThreadPoolExecutor(1) as beside:
+        killed = beside.submit(kill_one)
+        spread, also = measured(run, "ray", latency_s=0.3)
+        killed.result()
     assert (spread, also) == (local, gained)
     again, nothing = measured(run, "local")
     assert (again, nothing) == (local, 0), "one journal, whoever ran the rollouts"
     wait_for(lambda: not actors())
 
 
-def kill_one() -> int:
+def kill_one() -> None:
     wait_for(lambda: len(actors()) == 2, 120)
-    import time
-
     time.sleep(1.0)
     os.kill(actors()[0].pid, signal.SIGKILL)
-    return 1
 
 
 def test_a_node_that_leaves_is_done_without(
     opened: RunRepository, tmp_path: Path, cluster: object
 ) -> None:
-    import threading
-
     run = opened.copied(tmp_path / "base")
     extra = cluster.add_node(num_cpus=1)  # type: ignore[attr-defined]
     cluster.wait_for_nodes()  # type: ignore[attr-defined]
@@ -113,10 +111,10 @@ def test_a_node_that_leaves_is_done_without(
         wait_for(lambda: len(actors()) == 3, 120)
         cluster.remove_node(extra, allow_graceful=False)  # type: ignore[attr-defined]
 
-    thread = threading.Thread(target=leave)
-    thread.start()
-    outcome, gained = measured(run, "ray", latency_s=0.3)
-    thread.join()
+    with ThreadPoolExecutor(1) as beside:
+        left = beside.submit(leave)
+        outcome, gained = measured(run, "ray", latency_s=0.3)
+        left.result()
     assert gained == outcome.tasks * (EXECUTIONS - 1)
 
 

@@ -25,6 +25,7 @@ from kernel.contract import ChatModel, Limits, Sampling
 from kernel.trajectory import Trajectory
 
 _START_S = 300.0
+_CONNECT_S = 10.0
 _LOSSES = 3
 """Actors that a node may lose before it is left alone."""
 _AT_ONCE = 1000
@@ -57,6 +58,8 @@ class RayExecutor:
         options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
         own = {"include_dashboard": False} if cluster is None else {"address": cluster}
         try:
+            if cluster:
+                await _answers(cluster)
             ray.init(**options, **own)
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise SandboxError(
@@ -157,6 +160,18 @@ class RayExecutor:
                     f"{kernel.digest()[:12]}); install the same version on every node"
                 )
             self._seats.append(Seat(name, address, actor))
+
+
+async def _answers(cluster: str) -> None:
+    """Raises ConnectionError where nothing listens: Ray itself would try for many minutes."""
+    host, _, port = cluster.rpartition("//")[2].rpartition(":")
+    if not (host and port.isdigit()):
+        return  # "auto" and the like, which Ray looks up
+    try:
+        _, writer = await asyncio.wait_for(asyncio.open_connection(host, int(port)), _CONNECT_S)
+    except (OSError, TimeoutError, OverflowError) as error:
+        raise ConnectionError(str(error) or "it doesn't answer") from None
+    writer.close()
 
 
 def _actor(node: str, domain: Domain, sandbox: str) -> Any:
