@@ -123,12 +123,12 @@ def test_it_learns_as_the_plain_trainer_does(checkpoint: Path, tmp_path: Path) -
 
 
 def test_a_killed_training_goes_on_where_it_was(checkpoint: Path, tmp_path: Path) -> None:
-    data = dataset(tmp_path / "d.jsonl", *[SAMPLE] * 6)
-    settings = TrainParams(1e-3, 1, 512, options={**PLAIN, "save_steps": 2})
-    out, told = tmp_path / "out", list[str]()
+    data = dataset(tmp_path / "d.jsonl", *[SAMPLE] * 40)
+    settings = TrainParams(1e-3, 1, 512, options={**PLAIN, "save_steps": 5})
+    out, told, threads = tmp_path / "out", list[str](), set(threading.enumerate())
 
     def kill(done: int, *_: object) -> None:
-        if done == 3:
+        if done == 6:  # of forty, for the log is looked at twice a second
             for process in psutil.process_iter(["cmdline"]):
                 line = " ".join(process.info["cmdline"] or ())
                 if str(tmp_path) in line and "swift/cli/sft.py" in line:
@@ -142,9 +142,9 @@ def test_a_killed_training_goes_on_where_it_was(checkpoint: Path, tmp_path: Path
         checkpoint, data, out, settings, 3, lambda done, *_: steps.append(done), told.append
     )
     assert told and told[0].startswith("the training goes on from step ")
-    assert steps[-1] == 6 and len(report.losses) == 6
+    assert steps[-1] == 40 and len(report.losses) == 40
     check_complete(out)
-    assert threading.active_count() == 1
+    assert set(threading.enumerate()) <= threads, "the log's reader has ended"
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,8 @@ def test_adapters_are_merged_and_zero3_runs(
     lora: Lora | None, options: dict[str, Any], checkpoint: Path, tmp_path: Path
 ) -> None:
     data = dataset(tmp_path / "d.jsonl", *[SAMPLE] * 2)
-    settings = TrainParams(1e-2, 2, 512, lora=lora, options=options)
+    # ms-swift rounds 3 % of one step up: all of it would be warm-up, at learning rate 0.
+    settings = TrainParams(1e-2, 2, 512, warmup=0.0, lora=lora, options=options)
     report = train(checkpoint, data, tmp_path / "out", settings, 3, lambda *step: None)
     assert len(report.losses) == 1
     check_complete(tmp_path / "out")
