@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.errors import CoevoError
+from engine.errors import CoevoError, ConfigError
 from engine.params import Params, environment
 
 ZERO3_BYTES = 16
@@ -141,28 +141,43 @@ def _disk(params: Params, place: Path, trains: bool) -> Finding:
     return Finding("disk for all rounds", free > total, needed, found, mend)
 
 
+def require_models(params: Params) -> None:
+    """Raises ConfigError where what the Curator, the editors or the policy ask for isn't set up,
+    before a round spends anything."""
+    for finding in _models_asked(params):
+        if not finding.ok:
+            raise ConfigError(finding.found)
+
+
 def _models_asked(params: Params) -> Iterator[Finding]:
-    roles = [
-        role
-        for role, kind in (
-            ("curator", params.curator.kind),
-            ("editors", params.editors.kind),
-            ("inheritance", params.inheritance.kind),
-        )
-        if kind in ("llm", "codex", "chat", "command")
-    ]
+    """For the kinds that ask a language model or start an agent, where this mode uses them."""
+    from engine.curator import AskingCurator, curator
+    from engine.editors import editor
+    from engine.editors.sessions.editor import SessionEditor
+    from engine.inheritance import AskingPolicy, policy
+    from engine.llm.role import role_endpoint
+
+    mode, roles = params.mode, []
+    if mode == "self":
+        return
+    if isinstance(curator(params.curator.kind), AskingCurator):
+        roles.append("curator")
+    agent = editor(params.editors.kind)
+    if isinstance(agent, SessionEditor) and mode != "model-only":
+        launch = agent.launch
+        if agent.needs:
+            roles.append("editors")
+        yield _attempt(params.editors.kind, lambda: launch(params).label, "")
+    chosen = policy(params.inheritance.kind)
+    if isinstance(chosen, AskingPolicy) and mode in ("coevo", "model-only"):
+        roles.append("inheritance")
+
+    def look() -> str:
+        models = ", ".join(f"{role_endpoint(params, role).model} for {role}" for role in roles)
+        return f"{params.llm.base_url}: {models}"
+
     if roles:
-        from engine.llm.endpoint import configured
-
-        def look() -> str:
-            endpoint = configured(params.llm, "/".join(roles))
-            return f"{endpoint.base_url}, {endpoint.model}, for {', '.join(roles)}"
-
         yield _attempt("endpoint", look, "or choose embedded kinds for these roles")
-    if params.editors.kind == "codex":
-        path = shutil.which("codex")
-        mend = "npm install -g @openai/codex"
-        yield Finding("codex", path is not None, True, path or "not on the PATH", mend)
 
 
 def _tokens(params: Params) -> Iterator[Finding]:

@@ -25,14 +25,14 @@ from typing import Any
 from engine import pipeline, records
 from engine.adaptation import trainer
 from engine.context import Context, open_context
-from engine.curator import AskingCurator, curator
+from engine.curator import curator
 from engine.domains.registry import domain as find_domain
 from engine.editors import editor
 from engine.errors import ConfigError
-from engine.inheritance import AskingPolicy, merger, policy
-from engine.llm.role import role_endpoint
+from engine.inheritance import merger, policy
 from engine.observer import Observer
 from engine.params import Params, load
+from engine.requirements import require_models
 from engine.self_evolution import curate as self_curate
 from engine.self_evolution import edit as self_edit
 from engine.self_evolution import inherit as self_inherit
@@ -93,18 +93,16 @@ def run_stage(root: Path, name: str, observer: Observer) -> Path:
 
 
 def check_names(params: Params) -> None:
-    """Find every part that ``params`` names, before anything is paid for. Raises ConfigError."""
+    """Find every part that ``params`` names, and what these ask, before anything is paid for.
+    Raises ConfigError."""
     find_domain(params.domain)
     find_server(params.serving.backend)
     editor(params.editors.kind)
-    roles = {
-        "curator": isinstance(curator(params.curator.kind), AskingCurator),
-        "inheritance": isinstance(policy(params.inheritance.kind), AskingPolicy),
-    }
-    for role in (name for name, asks in roles.items() if asks):
-        role_endpoint(params, role)
+    curator(params.curator.kind)
+    policy(params.inheritance.kind)
     merger(params.inheritance.merger)
     trainer(params.adaptation.trainer)
+    require_models(params)
 
 
 def _is_finished(context: Context, opened: records.Opened) -> bool:

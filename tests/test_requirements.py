@@ -1,16 +1,20 @@
 """What a run needs of a machine: the arithmetic, and what is missing."""
 
 import json
+import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from engine.cli import cli
+from engine.errors import ConfigError
 from engine.params import parse
 from engine.presets import preset
 from engine.repository import preset_text
 from engine.requirements import Finding, parameters, required
+from engine.round import check_names
 
 
 def found(text: str, place: Path) -> dict[str, Finding]:
@@ -74,3 +78,28 @@ def test_the_doctor_plans_with_a_file_or_a_preset(tmp_path: Path) -> None:
         names = {finding["name"] for finding in json.loads(done.output)}
         assert {"vllm", "swift", "GPUs", "disk for all rounds", "endpoint"} <= names
         assert "run repository" not in names
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("editors: {kind: codex}", "codex: there is no `codex` on PATH"),
+        ("editors: {kind: command, command: [no-such-agent]}", "there is no 'no-such-agent'"),
+        ("editors: {kind: command}", "editors.command is not set"),
+        ("editors: {kind: chat, model: m}", "editors: llm.base_url is not set"),
+        ("curator: {kind: llm, model: m}", "curator: llm.base_url is not set"),
+        ("mode: model-only\neditors: {kind: codex}", ""),
+        ("mode: harness-only\ninheritance: {kind: llm}", ""),
+        ("editors: {kind: command, command: [ls]}", ""),
+    ],
+)
+def test_what_models_and_agents_lack_is_found_before_a_round(
+    text: str, missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the doctor and by the first stage alike; what the mode doesn't use isn't asked for."""
+    if "[ls]" not in text:
+        monkeypatch.setenv("PATH", str(tmp_path))
+    bad = [finding.found for finding in found(text, tmp_path).values() if not finding.ok]
+    assert any(missing in each for each in bad) if missing else not bad
+    with pytest.raises(ConfigError, match=re.escape(missing)) if missing else nullcontext():
+        check_names(parse(text, "test"))

@@ -10,13 +10,15 @@ from engine.llm.answered import Answered, answers_path
 from engine.llm.chat import LLM
 from engine.llm.endpoint import Endpoint, configured
 from engine.llm.meter import open_meter
-from engine.params import AuditParams, CuratorParams, InheritanceParams, Params
+from engine.params import AuditParams, CuratorParams, EditorParams, InheritanceParams, Params
 
 
 def role_endpoint(params: Params, role: str) -> Endpoint:
-    """What a role (curator, inheritance, audit) asks. Raises ConfigError naming what isn't set."""
-    sections: dict[str, CuratorParams | InheritanceParams | AuditParams] = {
+    """What a role (curator, editors, inheritance, audit) asks. Raises ConfigError naming what isn't
+    set."""
+    sections: dict[str, CuratorParams | EditorParams | InheritanceParams | AuditParams] = {
         "curator": params.curator,
+        "editors": params.editors,
         "inheritance": params.inheritance,
         "audit": params.audit,
     }
