@@ -117,6 +117,8 @@ def main() -> None:
     for order in sorted(diary.glob("die-*")):
         order.unlink()
         print("ValueError: this one won't start", file=sys.stderr)
+        print("EngineDeadError: EngineCore encountered an issue. See above.", file=sys.stderr)
+        print("nanobind: leaked 4 instances!", file=sys.stderr)
         sys.exit(3)
     note(diary / "loads", options.served_model_name)
     with ThreadingHTTPServer((options.host, options.port), Handler) as server:

@@ -133,7 +133,7 @@ def test_one_that_dies_over_and_over_is_given_up(speakers: dict[str, Path], tmp_
             kill(diary)
         for number in range(9):
             (diary / f"die-{number}").touch()
-        with pytest.raises(ModelUnavailable, match=r"died 3 times in a row.*code 3"):
+        with pytest.raises(ModelUnavailable, match=r"died 3 times in a row.*code 3: Value"):
             await ask(model)
         assert len(list(diary.glob("die-*"))) == 7
 

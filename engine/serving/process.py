@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import sys
 import time
@@ -17,6 +18,7 @@ from engine.serving.base import Progress
 
 _GUARD = Path(__file__).with_name("guard.py")
 _TAIL = 600
+_ERROR = re.compile(r"\b\w+(?:Error|Exception): (?!EngineCore encountered)")
 
 
 def free_port() -> int:
@@ -45,6 +47,7 @@ class ServerProcess:
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], log: Path) -> None:
         self._command, self._env, self._log = list(command), dict(env), log
+        self._begins = 0  # in the log, which several starts share
         self._process: asyncio.subprocess.Process | None = None
 
     @property
@@ -56,6 +59,7 @@ class ServerProcess:
         last words when the process ends first, or at the time limit."""
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as log:
+            self._begins = log.tell()
             self._process = await asyncio.create_subprocess_exec(
                 *guarded(self._command),
                 stdin=asyncio.subprocess.PIPE,
@@ -100,9 +104,15 @@ class ServerProcess:
         return " ".join([Path(self._command[0]).name, *self._command[1:2]])
 
     def _last_words(self) -> str:
-        text = self._log.read_text("utf-8", "replace")[-_TAIL:]
+        """The last error that it printed since it was started, else its last line: a server that
+        goes down says much on the way, and of an engine's end that there is a cause above."""
+        with self._log.open("rb") as log:
+            log.seek(self._begins)
+            text = log.read().decode("utf-8", "replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        return f"{lines[-1] if lines else 'it said nothing'} (log: {self._log})"
+        errors = [line for line in lines if _ERROR.search(line)]
+        said = (errors or lines or ["it said nothing"])[-1][-_TAIL:]
+        return f"{said} (log: {self._log})"
 
 
 def answers(url: str) -> bool:
