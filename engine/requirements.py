@@ -160,15 +160,19 @@ def _models_asked(params: Params) -> Iterator[Finding]:
     mode, roles = params.mode, []
     if mode == "self":
         return
-    if isinstance(curator(params.curator.kind), AskingCurator):
+    try:
+        asking = isinstance(curator(params.curator.kind), AskingCurator)
+        agent, chosen = editor(params.editors.kind), policy(params.inheritance.kind)
+    except ConfigError as error:
+        yield Finding("kinds", False, True, str(error))
+        return
+    if asking:
         roles.append("curator")
-    agent = editor(params.editors.kind)
     if isinstance(agent, SessionEditor) and mode != "model-only":
         launch = agent.launch
         if agent.needs:
             roles.append("editors")
         yield _attempt(params.editors.kind, lambda: launch(params).label, "")
-    chosen = policy(params.inheritance.kind)
     if isinstance(chosen, AskingPolicy) and mode in ("coevo", "model-only"):
         roles.append("inheritance")
 

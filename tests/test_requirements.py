@@ -83,6 +83,7 @@ def test_the_doctor_plans_with_a_file_or_a_preset(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "missing"),
     [
+        ("editors: {kind: cdoex}", "cdoex"),
         ("editors: {kind: codex}", "codex: there is no `codex` on PATH"),
         ("editors: {kind: command, command: [no-such-agent]}", "there is no 'no-such-agent'"),
         ("editors: {kind: command}", "editors.command is not set"),

@@ -194,3 +194,19 @@ def test_an_ablation_is_one_param(tmp_path: Path, mode: str) -> None:
         edited = json.loads(git(run, "show", "evo/evolution:round.json"))["offspring"]["offspring"]
         assert {offspring["base"] for offspring in edited} == {base}
         assert before
+
+
+@pytest.mark.parametrize("name", ["edit", "adapt"])
+def test_a_setting_changed_in_a_round_is_found_before_it_costs(
+    one_round: RunRepository, tmp_path: Path, name: str
+) -> None:
+    """`promote` couldn't compare what these stages would go on to measure with the incumbent."""
+    run = one_round.copied(tmp_path / "base")
+    stages = ["open", "observe", "curate", "edit", "inherit", "adapt"]
+    for before in stages[: stages.index(name)]:
+        run.ok("coevo", "stage", before)
+    archived = git(run, "for-each-ref", "--format=%(objectname) %(refname)")
+    run.set_params(limits={"turns": 5})
+    error = run.fails("coevo", "stage", name, code=2)
+    assert "turns changed since r001-" in error and "`dvc repro --force`" in error
+    assert git(run, "for-each-ref", "--format=%(objectname) %(refname)") == archived

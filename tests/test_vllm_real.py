@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import vllm_runs
-from serving_protocol import CONTEXT, TEXT, ServingProtocol, ask, digest
+from serving_protocol import CONTEXT, DRAWN, TEXT, ServingProtocol, ask, digest
 from serving_protocol import speakers as speakers
 
 from engine.serving import server
@@ -20,6 +20,10 @@ pytestmark = [
     pytest.mark.timeout(3600),
     pytest.mark.skipif("COEVO_VLLM" not in os.environ, reason="`make test-vllm` runs these"),
 ]
+
+
+LONG = 200
+"""Words of a prompt."""
 
 
 class TestRealVllm(ServingProtocol):
@@ -69,3 +73,27 @@ def test_killed_it_comes_back(speakers: dict[str, Path], tmp_path: Path) -> None
         assert own() == []
 
     asyncio.run(scene())
+
+
+def test_many_long_prompts_with_seeds_at_once(speakers: dict[str, Path], tmp_path: Path) -> None:
+    """More tokens than a step takes: an engine that split a prompt would die of its seed."""
+    options = vllm_runs.real()
+    options = {**options, "args": [*options["args"], "--max-num-batched-tokens", str(CONTEXT)]}
+    told: list[str] = []
+    made = server(vllm_runs.params(options, context=CONTEXT, concurrency=12), tmp_path)
+
+    async def scene() -> None:
+        await made.start(told.append)
+        try:
+            model = made.model(speakers["text"], digest("text"))
+            texts = [{"role": "user", "content": f"{n} " + "light " * LONG} for n in range(12)]
+            done = await asyncio.gather(
+                *(model.complete([text], [], DRAWN, seed) for seed, text in enumerate(texts))
+            )
+            assert all(reply.content == TEXT for reply in done)
+            assert all(CONTEXT / 2 < reply.prompt_tokens < CONTEXT for reply in done)
+        finally:
+            await made.stop()
+
+    asyncio.run(scene())
+    assert not [text for text in told if "died" in text]

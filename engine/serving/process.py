@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import socket
 import sys
@@ -17,7 +18,7 @@ from engine.params import child_environment
 from engine.serving.base import Progress
 
 _GUARD = Path(__file__).with_name("guard.py")
-_TAIL = 600
+_TAIL, _LINE = 2**16, 600
 _ERROR = re.compile(r"\b\w+(?:Error|Exception): (?!EngineCore encountered)")
 
 
@@ -107,11 +108,11 @@ class ServerProcess:
         """The last error that it printed since it was started, else its last line: a server that
         goes down says much on the way, and of an engine's end that there is a cause above."""
         with self._log.open("rb") as log:
-            log.seek(self._begins)
+            log.seek(max(self._begins, log.seek(0, os.SEEK_END) - _TAIL))
             text = log.read().decode("utf-8", "replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         errors = [line for line in lines if _ERROR.search(line)]
-        said = (errors or lines or ["it said nothing"])[-1][-_TAIL:]
+        said = (errors or lines or ["it said nothing"])[-1][-_LINE:]
         return f"{said} (log: {self._log})"
 
 

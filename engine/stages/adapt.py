@@ -18,7 +18,7 @@ from engine.context import Context
 from engine.domains import Task
 from engine.dvc_text import name_in
 from engine.evaluation.scheduler import Scheduler
-from engine.measurement import measure
+from engine.measurement import incumbent_today, measure
 from engine.naming import settle
 from engine.records import Adapted, Cost, Inherited, read
 
@@ -43,6 +43,7 @@ async def run(context: Context) -> Adapted:
         return Adapted(None, None, note=f"{context.params.mode}: the model is frozen")
     if selected is None:
         return Adapted(None, None, note="no selected pair: nothing to adapt")
+    incumbent_today(context)  # promote compares with it: what changed is found before it costs
     pair = context.archive.pair(selected)
     # The server is stopped while weights are trained: the two don't fit one machine's memory.
     async with context.scheduler() as scheduler:

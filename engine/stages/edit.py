@@ -24,6 +24,7 @@ from engine.context import Context
 from engine.editors import Edit, Editor, Sessions, Workshop, editor, mechanisms
 from engine.errors import SandboxError
 from engine.leaks import Forbidden
+from engine.measurement import incumbent_today
 from engine.naming import settle
 from engine.observer import Bar
 from engine.records import Cost, Edited, Offspring, read
@@ -49,6 +50,7 @@ async def run(context: Context) -> Edited:
     start = time.monotonic()
     if context.params.mode == "model-only":
         return Edited((_unchanged(context),))
+    incumbent_today(context)  # as inherit asks for, before editors cost anything
     curated = read(context.record("evidence"), Curated)
     view = FixedView(context, context.opened().round, mechanisms, only=context.generation())
     try:

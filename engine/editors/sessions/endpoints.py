@@ -11,9 +11,10 @@ from pathlib import Path
 
 from engine.context import Context
 from engine.errors import BudgetSpent, ConfigError, ModelError
-from engine.llm.endpoint import Endpoint, configured, refusal
+from engine.llm.endpoint import Endpoint, refusal
 from engine.llm.gateway import Door, Gateway
 from engine.llm.meter import Meter, open_meter
+from engine.llm.role import role_endpoint
 from engine.llm.usage import Caps
 from engine.params import Params
 
@@ -34,7 +35,7 @@ class Doors:
 
     async def __aenter__(self) -> Doors:
         if self._needed:
-            endpoint = configured(self._params.llm, ROLE, self._params.editors.model)
+            endpoint = role_endpoint(self._params, ROLE)
             self._meter = open_meter(self._root, self._params, self._round)
             self._gateway = Gateway(endpoint, self._meter, self._folder)
             await self._gateway.__aenter__()
@@ -83,7 +84,7 @@ async def probe(params: Params, paths: Sequence[str]) -> None:
     key or doesn't answer. Costs no token: the request is empty, and what an endpoint says of its
     missing model or input shows that the path is there."""
     for path in paths:
-        endpoint = configured(params.llm, ROLE, params.editors.model)
+        endpoint = role_endpoint(params, ROLE)
         status, said = await asyncio.to_thread(_status, endpoint, path)
         if status in _ABSENT and "model" not in said.lower():
             raise ConfigError(
