@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 
-LONG = 200
+LONG = 350
 """Words of a prompt."""
 
 
